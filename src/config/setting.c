@@ -75,6 +75,7 @@ static const char *const models[] = { "auto",
 #include "model/models.def"
 #undef MODEL
                                       NULL };
+static const char *const etags[] = { "auto", "time", "content", NULL };
 static const char *const forwarded_fields[] = { "x-forwarded-for", "forwarded", NULL };
 static const char *const formats[] = { "combined", "json", NULL };
 static const char *const levels[] = { "debug", "info", "warning", "error", NULL };

@@ -82,6 +82,8 @@ static bool check_size(const struct config_setting *setting, struct span text,
                        struct config_reason *ret_reason)
 {
     uint64_t value;
+    if (setting->kind == CONFIG_BODY && span_equal(text, SPAN("auto")))
+        return true;
     if (!parse_size(text, &value))
         return config_problem_refuse(
             ret_reason, "`%.*s` is not a size; write a number of bytes, or 256K, 64M, 1G",
@@ -332,7 +334,6 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_PERCENT:
         return check_limit(setting, text, ret_reason);
     case CONFIG_BODY:
-        return span_equal(text, SPAN("auto")) || check_size(setting, text, ret_reason);
     case CONFIG_SIZE:
         return check_size(setting, text, ret_reason);
     case CONFIG_TIMEOUT:
@@ -341,6 +342,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_AGE:
         return check_age(setting, text, ret_reason);
     case CONFIG_MODEL:
+    case CONFIG_ETAG:
     case CONFIG_FORWARDED:
     case CONFIG_FORMAT:
     case CONFIG_LEVEL:

@@ -12,6 +12,7 @@
 enum {
     WEIGHT_NONE = -1,
     WEIGHT_MAX = 1000,
+    FIT_NAMED = 3, /* a range that is the type itself */
 };
 
 /* One element of either field. */
@@ -202,7 +203,7 @@ enum http_coding http_accept_coding(bool present, struct span accept_encoding, u
 static int fit_of(struct span range, struct span type)
 {
     if (span_equal_nocase(range, type))
-        return 3;
+        return FIT_NAMED;
     if (span_equal(range, SPAN("*/*")))
         return 1;
     size_t slash = 0;
@@ -213,22 +214,42 @@ static int fit_of(struct span range, struct span type)
     return span_equal_nocase(span_first(range, slash), span_first(type, slash)) ? 2 : 0;
 }
 
-int http_accept_weight(bool present, struct span accept, struct span type)
+/* What a field says about a type. */
+struct opinion {
+    int fit; /* of the most specific range; 0: no range matches */
+    int weight;
+    unsigned place; /* of that range in the field */
+    bool empty;     /* the field has no element */
+};
+
+static struct opinion opinion_of(struct span accept, struct span type)
 {
-    bool empty = true;
-    int best_fit = 0;
-    int weight = 0;
+    struct opinion opinion = { .empty = true };
     struct span element;
-    while (present && http_list_next(&accept, &element)) {
-        empty = false;
+    for (unsigned place = 0; http_list_next(&accept, &element); place++) {
+        opinion.empty = false;
         struct choice choice;
         if (!read_choice(element, &choice) || choice.narrowed)
             continue;
-        int fit = fit_of(choice.name, type);
-        if (fit == 0 || fit < best_fit || (fit == best_fit && choice.weight <= weight))
+        const int fit = fit_of(choice.name, type);
+        if (fit == 0 || fit < opinion.fit ||
+            (fit == opinion.fit && choice.weight <= opinion.weight))
             continue;
-        best_fit = fit;
-        weight = choice.weight;
+        opinion = (struct opinion){ fit, choice.weight, place, false };
     }
-    return empty ? WEIGHT_MAX : weight;
+    return opinion;
+}
+
+int http_accept_weight(bool present, struct span accept, struct span type)
+{
+    const struct opinion opinion = opinion_of(present ? accept : SPAN(""), type);
+    return opinion.empty ? WEIGHT_MAX : opinion.weight;
+}
+
+bool http_accept_prefers(struct span accept, struct span type, struct span other)
+{
+    const struct opinion a = opinion_of(accept, type), b = opinion_of(accept, other);
+    if (a.weight != b.weight || a.weight == 0)
+        return a.weight > b.weight;
+    return a.fit == FIT_NAMED && (b.fit != FIT_NAMED || a.place < b.place);
 }

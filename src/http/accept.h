@@ -44,3 +44,8 @@ enum http_coding http_accept_coding(bool present, struct span accept_encoding, u
  * absent or empty, and 0 when no range matches. A range with parameters is about another
  * representation and does not match, except a parameter that selects UTF-8. */
 int http_accept_weight(bool present, struct span accept, struct span type);
+
+/* Whether an Accept field prefers `type` to `other`: its weight is higher, or it is the same and
+ * the field names `type`, and does not name `other` before it. A range with a star names no type.
+ * An empty field prefers nothing. */
+bool http_accept_prefers(struct span accept, struct span type, struct span other);

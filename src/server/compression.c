@@ -42,6 +42,12 @@ enum server_compression server_compression_of(const struct config *config,
     return SERVER_COMPRESSION_ON;
 }
 
+bool server_compression_makes_tags(const struct config *config, const struct model *model)
+{
+    return config->compress_cpu > 0 && model->serves != STATS_SERVES_PROCESS &&
+           config->cache_size_bytes > 0;
+}
+
 const char *server_compression_reason(enum server_compression reason)
 {
     switch (reason) {
@@ -115,6 +121,7 @@ static void count_work(const struct stats_writer *stats, const struct site_compr
                      now.cpu_ns / DURATION_US - last->cpu_ns / DURATION_US);
     stats_writer_add(stats, STATS_compress_pauses, now.pauses - last->pauses);
     stats_writer_add(stats, STATS_compress_useless, now.useless - last->useless);
+    stats_writer_add(stats, STATS_content_tags, now.tags - last->tags);
     stats_writer_add(stats, STATS_compress_broken, now.broken - last->broken);
     stats_writer_add(stats, STATS_compress_share_refused, now.share_refused - last->share_refused);
     *last = now;
@@ -167,12 +174,14 @@ void server_compression_end(struct server_resources *resources)
 int server_compression_begin(struct server_resources *resources, const struct config *config,
                              const struct model *model, bool run)
 {
+    const bool tags = server_compression_makes_tags(config, model);
     bool any = false;
     for (unsigned i = 0; i < resources->site_count; i++) {
         const bool on = server_compression_of(config, &config->sites[i], model) ==
                         SERVER_COMPRESSION_ON;
         resources->options[i].compress = on ? site_coder_codings() : 0;
-        any = any || on;
+        resources->options[i].digests = tags;
+        any = any || on || (tags && resources->options[i].etag != SITE_ETAG_TIME);
     }
     if (!any || !run)
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Whether a site of a configuration compresses, and why not. The workers, `weir check` and `weir
- * trace` decide it here.
+ * trace` decide it here. The compressor of a worker also reads large files for their entity tags.
  */
 #pragma once
 
@@ -36,8 +36,12 @@ enum { SERVER_COMPRESSION_TEXT_MAX = 256 };
 void server_compression_describe(const struct config *config, const struct model *model,
                                  char out[SERVER_COMPRESSION_TEXT_MAX]);
 
-/* Sets which variants the opened sites offer. With `run` it makes their compressor, too. Call it
- * before any thread. 0 or -ENOMEM. */
+/* Whether the compressor reads large files for their entity tags, where `etag` of a site wants
+ * that. It needs a cache that outlives a connection, and CPU time (`compress-cpu`). */
+bool server_compression_makes_tags(const struct config *config, const struct model *model);
+
+/* Sets which variants and tags the opened sites offer. With `run` it makes their compressor, too.
+ * Call it before any thread. 0 or -ENOMEM. */
 MUST_USE int server_compression_begin(struct server_resources *resources,
                                       const struct config *config, const struct model *model,
                                       bool run);

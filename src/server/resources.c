@@ -70,6 +70,13 @@ static bool join_fields(struct session_fields *ret_fields, const struct config_s
     return joined;
 }
 
+static enum site_etag etag_of(const struct config_site *site)
+{
+    if (strcmp(site->etag, "time") == 0)
+        return SITE_ETAG_TIME;
+    return strcmp(site->etag, "content") == 0 ? SITE_ETAG_CONTENT : SITE_ETAG_AUTO;
+}
+
 static int open_site(struct server_resources *resources, const struct config *config,
                      const struct server_capacity *capacity, unsigned index)
 {
@@ -84,6 +91,8 @@ static int open_site(struct server_resources *resources, const struct config *co
         .scripts = !has_policy(from),
         .precompressed = from->precompressed,
         .hidden = from->hidden,
+        .markdown = from->markdown,
+        .etag = etag_of(from),
         .body_max = (size_t)config->cache_file_max_bytes,
         .fields_max = from->rules ? rules_fields_most(from->rules) : 0,
         .open_files_max = capacity->open_files,
@@ -92,6 +101,7 @@ static int open_site(struct server_resources *resources, const struct config *co
     char hsts[64];
     (void)snprintf(hsts, sizeof(hsts), "Strict-Transport-Security: max-age=%llu",
                    (unsigned long long)from->hsts_s);
+    site->markdown = from->markdown;
     site->rules = from->rules; /* they include the site's own headers */
     if (!join_fields(&site->fields, from, from->hsts_s != CONFIG_NEVER ? hsts : NULL))
         return -ENOMEM;

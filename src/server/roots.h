@@ -3,7 +3,7 @@
  * The folders of the sites, as the master watches them. A deployment often switches a link to the
  * folder of a new release, or makes a folder again. The workers hold the folder that existed when
  * they started, and their sandbox allows no other folder. So the master compares the names with the
- * folders twice a second, and starts another generation when a name has another folder.
+ * folders four times a second, and starts another generation when a name has another folder.
  *
  * A name without a folder changes nothing: the workers answer 404 until the folder is back.
  */

@@ -119,6 +119,8 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
         answer->file = file;
         answer->file_at = first;
         answer->file_end = first + len;
+        if (__builtin_expect(file->etag.len == 0, 0))
+            session_variant_request_tags(x, entry);
     }
 }
 

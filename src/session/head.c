@@ -4,6 +4,7 @@
 #include "http/accept.h"
 #include "http/head.h"
 #include "http2/response.h"
+#include "session/markdown.h"
 #include "session/rules.h"
 #include "session/trace.h"
 
@@ -94,6 +95,25 @@ static void add_rule_fields(const struct session_exchange *x, struct site_entry 
     atomic_store_explicit(&entry->missing, 0, memory_order_relaxed);
 }
 
+/* The longest Content-Location. A longer one could leave no space for the other fields. */
+enum { LOCATION_MAX = 256 };
+
+/* What the choice of this form depends on, and the path that has this form alone. */
+static void add_choices(const struct site_entry *entry, struct buf *head)
+{
+    const struct span path = session_markdown_location(entry);
+    const bool by_type = path.len > 0 || entry->markdown.len > 0;
+    char bytes[LOCATION_MAX];
+    struct buf location = buf_over(bytes, sizeof(bytes));
+    http_target_encode_path(&location, path);
+    if (path.len > 0 && !location.overflow)
+        http_head_add_field(head, SPAN("Content-Location"), buf_span(&location));
+    if (by_type && entry->negotiable)
+        http_head_add_field(head, SPAN("Vary"), SPAN("Accept, Accept-Encoding"));
+    else if (by_type || entry->negotiable)
+        http_head_add_field(head, SPAN("Vary"), by_type ? SPAN("Accept") : SPAN("Accept-Encoding"));
+}
+
 enum { PREPARED_MAX = SITE_HEAD_ROOM + SESSION_FIELDS_MAX };
 
 bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry)
@@ -117,8 +137,7 @@ bool session_head_prepare(const struct session_exchange *x, struct site_entry *e
         file->marks[SESSION_MARK_VALIDATORS] = (uint16_t)head.len;
         http_head_add_validators(&head,
                                  (struct http_validators){ file->etag, file->last_modified_s });
-        if (entry->negotiable)
-            http_head_add_field(&head, SPAN("Vary"), SPAN("Accept-Encoding"));
+        add_choices(entry, &head);
         if (x->match)
             add_rule_fields(x, entry, &head);
         session_head_end(x, &head);

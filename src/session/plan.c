@@ -6,6 +6,7 @@
 #include "session/head.h"
 #include "session/hosts.h"
 #include "session/limits.h"
+#include "session/markdown.h"
 #include "session/rules.h"
 #include "session/scheme.h"
 #include "session/tally.h"
@@ -43,19 +44,24 @@ static bool navigates(struct session_exchange *x)
     return accept_weight(x, SPAN("text/html")) > accept_weight(x, SPAN("application/octet-stream"));
 }
 
+/* Gives a new entry its heads, and offers it to the cache. Returns whether the cache has it. */
+static bool publish_entry(struct session_exchange *x, struct site_entry *entry, bool *ret_whole)
+{
+    *ret_whole = session_head_prepare(x, entry);
+    if (x->match)
+        session_rules_mark(x, entry);
+    const bool cached = *ret_whole && site_publish(x->thread->reader, entry);
+    session_tally_publish(x->thread->shared);
+    return cached;
+}
+
 /* Returns whether the cache has the entry. */
 static bool answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
-    bool whole = !fresh || session_head_prepare(x, entry);
-    if (fresh && x->match)
-        session_rules_mark(x, entry);
-    bool cached = !fresh;
-    if (fresh && whole)
-        cached = site_publish(x->thread->reader, entry);
+    bool whole = true;
+    const bool cached = !fresh || publish_entry(x, entry, &whole);
     if (session_trace_of(x->thread))
         session_trace_entry(x, entry, whole);
-    if (fresh)
-        session_tally_publish(x->thread->shared);
     stats_writer_add(&x->thread->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
     session_answer_entry(x, entry, fresh);
     return cached;
@@ -178,19 +184,39 @@ static inline enum site_result find_path(struct session_exchange *x, struct site
     return result;
 }
 
-/* Answers with what the site has for the path. */
-static void plan_file(struct session_exchange *x)
+/* Answers with a file, or with its page in Markdown if the client prefers that. */
+static void answer_form(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
-    struct site_entry *entry;
-    bool fresh;
-    enum site_result result = x->match ? session_rules_find(x, &entry, &fresh)
-                                       : find_path(x, &entry, &fresh);
-    session_trace_note(x, looked, true);
-    session_trace_note(x, result, result);
-    switch (result) {
-    case SITE_FILE:
+    const struct rules_match *const known = x->match;
+    struct rules_match match;
+    struct site_entry *page;
+    bool page_fresh, whole;
+    if (entry->markdown.len == 0 || !session_markdown_is_preferred(x)) {
         (void)answer_found(x, entry, fresh);
         return;
+    }
+    if (!known && x->site->rules) {
+        rules_find(x->site->rules, x->target.path, &match);
+        x->match = &match;
+    }
+    const bool found = session_markdown_find(x, entry, x->match, &page, &page_fresh);
+    if (found) {
+        session_trace_note(x, markdown, true);
+        (void)answer_found(x, page, page_fresh);
+    } else {
+        (void)answer_found(x, entry, fresh);
+    }
+    if (found && fresh) {
+        (void)publish_entry(x, entry, &whole);
+        site_cache_release(&entry->cache);
+    }
+    x->match = known;
+}
+
+/* Answers where the lookup has found no file. */
+static void answer_result(struct session_exchange *x, enum site_result result)
+{
+    switch (result) {
     case SITE_REDIRECT:
         session_answer_redirect(x);
         return;
@@ -200,12 +226,42 @@ static void plan_file(struct session_exchange *x)
     case SITE_ABSENT:
         answer_absent(x);
         return;
+    case SITE_FILE:
     case SITE_FORBIDDEN:
     case SITE_BUSY:
     case SITE_BROKEN:
         answer_without_file(x, result);
         return;
     }
+}
+
+/* Answers with what the site has for the path. */
+static void plan_file(struct session_exchange *x)
+{
+    struct site_entry *entry;
+    bool fresh;
+    const enum site_result result = find_path(x, &entry, &fresh);
+    session_trace_note(x, looked, true);
+    session_trace_note(x, result, result);
+    if (__builtin_expect(result == SITE_FILE, 1))
+        (void)answer_found(x, entry, fresh);
+    else
+        answer_result(x, result);
+}
+
+/* The same in a site with rules, or with pages in Markdown. */
+static void plan_file_apart(struct session_exchange *x)
+{
+    struct site_entry *entry;
+    bool fresh;
+    const enum site_result result = x->match ? session_rules_find(x, &entry, &fresh)
+                                             : find_path(x, &entry, &fresh);
+    session_trace_note(x, looked, true);
+    session_trace_note(x, result, result);
+    if (result == SITE_FILE)
+        answer_form(x, entry, fresh);
+    else
+        answer_result(x, result);
 }
 
 /* An entry is in the cache under a path only if no rule acts on that path, and its head has the
@@ -217,7 +273,7 @@ static void plan_by_rules(struct session_exchange *x)
         site_find_kept(x->site->site, x->thread->reader, x->target.path, x->thread->now_ns);
     if (kept && !kept->guarded) {
         x->origin_line = session_rules_origin_line(x, kept->rule);
-        (void)answer_found(x, kept, false);
+        answer_form(x, kept, false);
         return;
     }
     rules_find(x->site->rules, x->target.path, &match);
@@ -226,7 +282,7 @@ static void plan_by_rules(struct session_exchange *x)
     x->match = &match;
     x->origin_line = session_rules_origin_line(x, match.cors);
     if (!session_rules_answer(x))
-        plan_file(x);
+        plan_file_apart(x);
     x->match = NULL;
 }
 
@@ -234,6 +290,8 @@ static void plan_path(struct session_exchange *x)
 {
     if (__builtin_expect(x->site->rules != NULL, 0))
         plan_by_rules(x);
+    else if (__builtin_expect(x->site->markdown, 0))
+        plan_file_apart(x);
     else
         plan_file(x);
 }

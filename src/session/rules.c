@@ -84,6 +84,14 @@ bool session_rules_answer(struct session_exchange *x)
     return true;
 }
 
+bool session_rules_restrict_alike(const struct session_exchange *x, const struct rules_match *match,
+                                  struct span path)
+{
+    struct rules_match own;
+    rules_find(x->site->rules, path, &own);
+    return own.gate == match->gate && !own.actor;
+}
+
 /* Looks up the path in `text`, behind the first `prefix_len` bytes of a key. */
 static enum site_result find_rewritten(const struct session_exchange *x, struct buf *text,
                                        size_t prefix_len, struct site_entry **ret_entry,

@@ -38,6 +38,11 @@ void session_rules_add_preflight(const struct session_exchange *x, struct buf *h
  * file answers. */
 bool session_rules_answer(struct session_exchange *x);
 
+/* Whether the rules restrict the file at `path` as they do the requested path, which has `match`. A
+ * file whose own rules redirect, rewrite or refuse is restricted in another way. */
+bool session_rules_restrict_alike(const struct session_exchange *x, const struct rules_match *match,
+                                  struct span path);
+
 /* site_find for the path of the request, or for the path that a rule puts in its place. */
 enum site_result session_rules_find(const struct session_exchange *x, struct site_entry **ret_entry,
                                     bool *ret_new);

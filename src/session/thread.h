@@ -30,6 +30,7 @@ struct session_site {
     /* Names in lower case, without port, NULL at the end. "*.name" covers any name below. An empty
      * list covers every host. */
     const char *const *hosts;
+    bool markdown;       /* its pages may be in Markdown, too (session/markdown.h) */
     unsigned stats_site; /* its place in the statistics; 0: none */
     uint16_t https_port; /* plain requests are redirected to it; 0: they are served */
 };

@@ -37,6 +37,7 @@ struct session_trace {
     bool looked;                        /* the path was looked up */
     enum site_result result;            /* the result of the lookup */
     struct site_trace steps;            /* what the lookup did on the disk */
+    bool markdown;                      /* the page in Markdown is sent */
     bool navigates;                     /* for a fallback: a person probably navigates */
     bool listing_json;                  /* the listing is JSON */
     enum site_result listing;           /* SITE_FILE: it is rendered */

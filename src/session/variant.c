@@ -33,18 +33,28 @@ static bool wants_stored(const struct session_exchange *x)
            (http_request_has(x->request, HTTP_FIELD_CACHE_CONTROL) && forbids_transforming(x));
 }
 
+static void count_refusal(const struct session_exchange *x, enum site_compressor_reply reply)
+{
+    stats_writer_add(&x->thread->stats, STATS_compress_queue_refused,
+                     reply == SITE_COMPRESSOR_QUEUE_FULL);
+    stats_writer_add(&x->thread->stats, STATS_compress_share_refused,
+                     reply == SITE_COMPRESSOR_SHARE_IN_USE);
+}
+
 static __attribute__((noinline)) void request_missing(const struct session_exchange *x,
                                                       struct site_entry *entry, unsigned wanted)
 {
     struct site_compressor *compressor = x->thread->shared->compressor;
     session_trace_note(x, wanted, wanted);
-    if (!compressor)
-        return;
-    const enum site_compressor_reply reply = site_compressor_request(compressor, entry, wanted);
-    stats_writer_add(&x->thread->stats, STATS_compress_queue_refused,
-                     reply == SITE_COMPRESSOR_QUEUE_FULL);
-    stats_writer_add(&x->thread->stats, STATS_compress_share_refused,
-                     reply == SITE_COMPRESSOR_SHARE_IN_USE);
+    if (compressor)
+        count_refusal(x, site_compressor_request(compressor, entry, wanted));
+}
+
+void session_variant_request_tags(const struct session_exchange *x, struct site_entry *entry)
+{
+    struct site_compressor *compressor = x->thread->shared->compressor;
+    if (compressor && atomic_load_explicit(&entry->untagged, memory_order_relaxed) != 0)
+        count_refusal(x, site_compressor_request_tags(compressor, entry));
 }
 
 static enum http_coding smallest_of(const struct site_entry *entry, unsigned forms)

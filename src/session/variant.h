@@ -15,3 +15,6 @@
  * 5.2.1.6). `entry` is as for session_answer_entry. */
 const struct site_file *session_variant_choose(const struct session_exchange *x,
                                                struct site_entry *entry);
+
+/* Has the compressor read the open files of the entry that have no tag yet. */
+void session_variant_request_tags(const struct session_exchange *x, struct site_entry *entry);

@@ -6,6 +6,7 @@
 #include "os/file.h"
 #include "site/coder.h"
 #include "site/compress.h"
+#include "site/content.h"
 #include "site/load.h"
 
 #include <errno.h>
@@ -13,6 +14,9 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <time.h>
+
+_Static_assert((int)SITE_CONTENT_PIECE == (int)SITE_CODER_PIECE,
+               "read_piece reads pieces for both");
 
 struct job {
     struct site_entry *entry; /* with a reference */
@@ -26,6 +30,7 @@ enum total {
     TOTAL_CPU_NS,
     TOTAL_PAUSES,
     TOTAL_USELESS,
+    TOTAL_TAGS,
     TOTAL_BROKEN,
     TOTAL_SHARE_REFUSED,
     TOTALS
@@ -136,7 +141,7 @@ static enum outcome feed_all(struct site_compressor *c, const struct site_entry 
     }
     if (result == SITE_CODER_FULL)
         return USELESS;
-    const bool whole = file->body != NULL || site_load_is_current(entry);
+    const bool whole = file->body != NULL || site_load_is_current(entry, SITE_PLAIN);
     return result == SITE_CODER_DONE && whole ? MADE : BROKEN;
 }
 
@@ -187,6 +192,49 @@ static void make_variant(struct site_compressor *c, struct site_entry *entry,
         site_made_free(out, room);
 }
 
+/* ---- the thread: tags ---- */
+
+static enum outcome digest_form(struct site_compressor *c, const struct site_entry *entry, int v,
+                                struct site_content_digest *ret_digest)
+{
+    const struct site_file *file = &entry->file[v];
+    struct site_content_digest digest = site_content_digest_begin(v);
+    for (uint64_t at = 0; at < file->size; at += SITE_CONTENT_PIECE) {
+        struct span piece;
+        if (!may_continue(c, entry))
+            return DROPPED;
+        const uint64_t began_ns = os_clock_thread_ns();
+        const bool read = read_piece(c, file, at, &piece);
+        if (read)
+            site_content_digest_add(&digest, piece);
+        spend_since(c, began_ns);
+        if (!read)
+            return BROKEN;
+    }
+    *ret_digest = digest;
+    return site_load_is_current(entry, v) ? MADE : BROKEN;
+}
+
+static void make_tags(struct site_compressor *c, struct site_entry *entry)
+{
+    struct site_made *made = site_load_made(entry);
+    unsigned tagged = 0;
+    if (made->tagged != 0) {
+        site_made_return(made, SITE_MADE_TAGS);
+        return;
+    }
+    for (int v = 0; v < SITE_VARIANTS; v++) {
+        if (!site_load_lacks_tag(entry, v))
+            continue;
+        const enum outcome outcome = digest_form(c, entry, v, &made->digest[v]);
+        add_total(c, TOTAL_BROKEN, outcome == BROKEN || (outcome == DROPPED && !is_stopping(c)));
+        add_total(c, TOTAL_TAGS, outcome == MADE);
+        tagged |= (outcome == MADE ? 1u : 0u) << v;
+    }
+    if (tagged != 0)
+        site_made_give_tags(entry, made, tagged);
+}
+
 /* ---- the thread: the queue ---- */
 
 static bool take_job(struct site_compressor *c, struct job *ret_job)
@@ -213,6 +261,8 @@ bool site_compressor_work(struct site_compressor *compressor)
     for (unsigned v = 0; v < SITE_PLAIN && !is_stopping(compressor); v++)
         if ((job.codings & 1u << v) != 0)
             make_variant(compressor, job.entry, (enum site_variant)v);
+    if ((job.codings & SITE_MADE_TAGS) != 0)
+        make_tags(compressor, job.entry);
     site_cache_release(&job.entry->cache);
     return true;
 }
@@ -257,7 +307,8 @@ static bool add_job(struct site_compressor *c, struct site_entry *entry, unsigne
 static enum site_compressor_reply queue_job(struct site_compressor *c, struct site_entry *entry,
                                             unsigned codings)
 {
-    if (!has_space(c, entry, (size_t)entry->file[SITE_PLAIN].size / 4)) /* a usual result */
+    if (codings != SITE_MADE_TAGS &&
+        !has_space(c, entry, (size_t)entry->file[SITE_PLAIN].size / 4)) /* a usual result */
         return SITE_COMPRESSOR_SHARE_IN_USE;
     if (pthread_mutex_trylock(&c->lock) != 0)
         return SITE_COMPRESSOR_BUSY;
@@ -280,6 +331,17 @@ enum site_compressor_reply site_compressor_request(struct site_compressor *compr
         atomic_fetch_or_explicit(&entry->missing, (uint8_t)codings, memory_order_relaxed);
     else if (reply != SITE_COMPRESSOR_TAKEN)
         site_made_offer_later(site_load_made(entry), codings);
+    return reply;
+}
+
+enum site_compressor_reply site_compressor_request_tags(struct site_compressor *compressor,
+                                                        struct site_entry *entry)
+{
+    if (atomic_exchange_explicit(&entry->untagged, 0, memory_order_relaxed) == 0)
+        return SITE_COMPRESSOR_TAKEN;
+    const enum site_compressor_reply reply = queue_job(compressor, entry, SITE_MADE_TAGS);
+    if (reply != SITE_COMPRESSOR_TAKEN)
+        atomic_store_explicit(&entry->untagged, 1, memory_order_relaxed);
     return reply;
 }
 
@@ -313,6 +375,7 @@ struct site_compressor_totals site_compressor_totals(const struct site_compresso
         .cpu_ns = total[TOTAL_CPU_NS],
         .pauses = total[TOTAL_PAUSES],
         .useless = total[TOTAL_USELESS],
+        .tags = total[TOTAL_TAGS],
         .broken = total[TOTAL_BROKEN],
         .share_refused = total[TOTAL_SHARE_REFUSED],
     };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * The compressor: a thread of low priority in each worker, which makes compressed variants of files
- * in the cache. A request that would take one hands its entry over and is answered with the plain
- * file. No serving thread ever waits for the compressor: the queue is bounded, its lock is only
- * tried, and the result stays at the entry (made.h) until a later request takes it.
+ * in the cache, and reads large files for their entity tags. A request that would take a variant
+ * hands its entry over and is answered with the plain file. No serving thread ever waits for the
+ * compressor: the queue is bounded, its lock is only tried, and the result stays at the entry
+ * (made.h) until a later request takes it.
  *
  * The thread starts with the first request for a variant (server/compression.h). It holds a
  * reference to the entry that it works on. It never finds or inserts, so it is no reader of the
@@ -60,6 +61,10 @@ enum site_compressor_reply {
 enum site_compressor_reply site_compressor_request(struct site_compressor *compressor,
                                                    struct site_entry *entry, unsigned codings);
 
+/* Requests the tags of the open files of an entry, if entry->untagged. As for variants. */
+enum site_compressor_reply site_compressor_request_tags(struct site_compressor *compressor,
+                                                        struct site_entry *entry);
+
 /* What the thread has done since site_compressor_new. */
 struct site_compressor_totals {
     uint64_t variants;      /* made */
@@ -68,6 +73,7 @@ struct site_compressor_totals {
     uint64_t cpu_ns;        /* spent, for any result */
     uint64_t pauses;        /* begun because the budget of CPU time was used up */
     uint64_t useless;       /* results that are not enough smaller than their file */
+    uint64_t tags;          /* of files that were read for them */
     uint64_t broken;        /* files that changed meanwhile or left the cache, or no memory */
     uint64_t share_refused; /* results without space (SITE_COMPRESSOR_SHARE_IN_USE) */
 };

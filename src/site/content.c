@@ -80,8 +80,38 @@ bool site_content_is_settled(const struct site_identity *identity, int64_t began
     return age_ns >= tick_ns || age_ns <= -tick_ns;
 }
 
-struct span site_content_etag(char out[SITE_CONTENT_ETAG], const struct site_file *file, int v,
-                              bool trustworthy)
+/* Seconds since 1970 that tools write into archives, so that equal contents give equal archives. */
+static const struct {
+    int64_t first_s, last_s;
+} constants[] = {
+    { INT64_MIN, 1 },         /* nothing, Nix, Guix, OSTree, Jib */
+    { 315446400, 315705600 }, /* 1 January 1980, the first day of ZIP files, in any time zone */
+    { 318124800, 318384000 }, /* 1 February 1980 (Gradle), in any time zone */
+    { 499162500, 499162500 }, /* 1985-10-26T08:15:00Z (npm) */
+    { 946684800, 946684800 }, /* 2000-01-01T00:00:00Z (Bazel) */
+};
+
+static bool is_time_of_root(const struct site *site, int64_t modified_ns)
+{
+    struct stat status;
+    return modified_ns % SECOND_NS == 0 && os_file_stat(site->root_fd, &status) == 0 &&
+           site_lookup_identity_of(&status).modified_ns == modified_ns;
+}
+
+bool site_content_is_dated(const struct site *site, int64_t modified_ns)
+{
+    const enum site_etag etag = site->options->etag;
+    const size_t count = etag == SITE_ETAG_TIME ? 1 : sizeof(constants) / sizeof(constants[0]);
+    const int64_t modified_s = modified_ns / SECOND_NS;
+    if (etag == SITE_ETAG_CONTENT)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (modified_s >= constants[i].first_s && modified_s <= constants[i].last_s)
+            return false;
+    return etag == SITE_ETAG_TIME || !is_time_of_root(site, modified_ns);
+}
+
+struct span site_content_etag(char out[SITE_CONTENT_ETAG], const struct site_file *file, int v)
 {
     static const struct span names[SITE_VARIANTS] = {
         [SITE_BR] = SPAN("-br"),
@@ -91,8 +121,6 @@ struct span site_content_etag(char out[SITE_CONTENT_ETAG], const struct site_fil
     };
     struct buf tag = buf_over(out, SITE_CONTENT_ETAG);
 
-    if (!trustworthy)
-        return SPAN("");
     buf_add_char(&tag, '"');
     if (file->body != NULL) {
         const struct span body = span_of(file->body, file->size);
@@ -106,6 +134,51 @@ struct span site_content_etag(char out[SITE_CONTENT_ETAG], const struct site_fil
     buf_add_char(&tag, '"');
     CHECK(!tag.overflow);
     return buf_span(&tag);
+}
+
+struct site_content_digest site_content_digest_begin(int v)
+{
+    return (struct site_content_digest){ { ETAG_SEED + (unsigned)v, ~(ETAG_SEED + (unsigned)v) } };
+}
+
+void site_content_digest_add(struct site_content_digest *digest, struct span piece)
+{
+    for (int i = 0; i < 2; i++)
+        digest->lane[i] = hash_bytes(piece, digest->lane[i]);
+}
+
+struct span site_content_digest_etag(char out[SITE_CONTENT_ETAG],
+                                     const struct site_content_digest *digest)
+{
+    struct buf tag = buf_over(out, SITE_CONTENT_ETAG);
+
+    buf_add_char(&tag, '"');
+    buf_add_hex(&tag, digest->lane[0], 16);
+    buf_add_hex(&tag, digest->lane[1], 16);
+    buf_add_char(&tag, '"');
+    CHECK(!tag.overflow);
+    return buf_span(&tag);
+}
+
+bool site_content_digest_file(int fd, int v, const struct site_identity *identity,
+                              struct site_content_digest *ret_digest)
+{
+    struct site_content_digest digest = site_content_digest_begin(v);
+    char piece[SITE_CONTENT_PIECE];
+    struct stat status;
+
+    for (uint64_t at = 0; at < identity->size; at += sizeof(piece)) {
+        const uint64_t left = identity->size - at;
+        const size_t len = left < sizeof(piece) ? (size_t)left : sizeof(piece);
+        if (os_file_read_at(fd, piece, len, at) < 0)
+            return false;
+        site_content_digest_add(&digest, span_of(piece, len));
+    }
+    if (os_file_stat(fd, &status) < 0)
+        return false;
+    const struct site_identity after = site_lookup_identity_of(&status);
+    *ret_digest = digest;
+    return site_lookup_identity_equal(identity, &after);
 }
 
 int site_content_hash_end(int fd, uint64_t size, uint64_t *ret_hash)

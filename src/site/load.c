@@ -78,6 +78,49 @@ static void release_entry(struct site_cache_entry *cached)
     free(loaded);
 }
 
+/* The modification time as Last-Modified has it: no later than the load (RFC 9110 section
+ * 8.8.2.1). */
+static int64_t last_modified_of(const struct site_identity *identity,
+                                const struct site_lookup *lookup)
+{
+    const int64_t modified_s = identity->modified_ns / (int64_t)DURATION_SECOND;
+    const int64_t began_s = lookup->began_ns / (int64_t)DURATION_SECOND;
+    return modified_s < began_s ? modified_s : began_s;
+}
+
+/* Gives an open form the tag of its content, if it is small enough to be read now. A larger one is
+ * left to the compressor. */
+static void tag_by_content(struct loaded *loaded, int v)
+{
+    struct site_file *file = &loaded->entry.file[v];
+    struct site_content_digest digest;
+
+    if (file->size <= SITE_CONTENT_AT_ONCE &&
+        site_content_digest_file(file->fd, v, &loaded->identity[v], &digest))
+        file->etag = site_content_digest_etag(loaded->etag[v], &digest);
+    file->changed_ns = loaded->identity[v].changed_ns;
+}
+
+/* Gives a loaded form its validators. `whole`: it is one version of the file. */
+static void set_validators(struct loaded *loaded, int v, const struct site_lookup *lookup,
+                           bool whole)
+{
+    const struct site_identity *identity = &loaded->identity[v];
+    const struct site *site = loaded->entry.site;
+    struct site_file *file = &loaded->entry.file[v];
+    const bool dated = whole && site_content_is_dated(site, identity->modified_ns);
+    const bool settled = site_content_is_settled(identity, lookup->began_ns);
+
+    file->modified_ns = identity->modified_ns;
+    file->last_modified_s = dated ? last_modified_of(identity, lookup) : -1;
+    loaded->settled = loaded->settled && settled;
+    loaded->whole = loaded->whole && whole;
+    if (whole && (file->body != NULL || (dated && settled)))
+        file->etag = site_content_etag(loaded->etag[v], file, v);
+    else if (whole && settled && site->options->etag != SITE_ETAG_TIME)
+        tag_by_content(loaded, v);
+}
+
 /* Loads one variant into the entry, and takes *fd if the file stays open. Returns 0, or -errno with
  * the entry unchanged. */
 static int load_variant(struct loaded *loaded, int v, const struct site_lookup *lookup, int *fd)
@@ -103,20 +146,7 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
         file->fd = *fd;
         *fd = -1;
     }
-
-    const int64_t modified_s = identity->modified_ns / (int64_t)DURATION_SECOND;
-    const bool dated = modified_s > 1;
-    const bool settled = site_content_is_settled(identity, lookup->began_ns);
-    file->modified_ns = identity->modified_ns;
-    file->etag = site_content_etag(loaded->etag[v], file, v,
-                                   whole && (file->body != NULL || (dated && settled)));
-    file->last_modified_s = -1;
-    if (whole && dated) {
-        const int64_t began_s = lookup->began_ns / (int64_t)DURATION_SECOND;
-        file->last_modified_s = modified_s < began_s ? modified_s : began_s;
-    }
-    loaded->settled = loaded->settled && settled;
-    loaded->whole = loaded->whole && whole;
+    set_validators(loaded, v, lookup, whole);
     return 0;
 }
 
@@ -125,7 +155,7 @@ static void measure_entry(struct loaded *loaded)
 {
     struct site_cache_entry *cached = &loaded->entry.cache;
 
-    cached->size_bytes = sizeof(*loaded) + cached->key.len;
+    cached->size_bytes = sizeof(*loaded) + cached->key.len + loaded->entry.markdown.len;
     cached->descriptors = 0;
     for (int v = 0; v < SITE_VARIANTS; v++) {
         const struct site_file *file = &loaded->entry.file[v];
@@ -136,13 +166,17 @@ static void measure_entry(struct loaded *loaded)
     }
 }
 
-/* A new, empty entry, with one reference. NULL without memory. */
-static struct loaded *new_entry(const struct site *site, struct span key, uint64_t hash)
+/* A new, empty entry, with one reference. It copies the path of the page in Markdown, which may be
+ * empty. NULL without memory. */
+static struct loaded *new_entry(const struct site *site, struct span key, uint64_t hash,
+                                struct span markdown)
 {
-    struct loaded *loaded = calloc(1, sizeof(*loaded) + key.len);
+    struct loaded *loaded = calloc(1, sizeof(*loaded) + key.len + markdown.len);
     if (loaded == NULL)
         return NULL;
     memcpy(loaded->key, key.at, key.len);
+    if (markdown.len > 0)
+        memcpy(loaded->key + key.len, markdown.at, markdown.len);
     loaded->settled = true;
     loaded->whole = true;
     loaded->head_room = SITE_HEAD_ROOM + 2 * site->options->fields_max;
@@ -150,6 +184,7 @@ static struct loaded *new_entry(const struct site *site, struct span key, uint64
     struct site_entry *entry = &loaded->entry;
     entry->site = site;
     entry->cache.key = span_of(loaded->key, key.len);
+    entry->markdown = span_of(loaded->key + key.len, markdown.len);
     entry->cache.hash = hash;
     entry->cache.release = release_entry;
     atomic_store_explicit(&entry->cache.references, 1, memory_order_relaxed);
@@ -161,14 +196,32 @@ static struct loaded *new_entry(const struct site *site, struct span key, uint64
 /* Whether the server makes variants of this file: there is no stored one. */
 static bool may_be_compressed(const struct site_entry *entry)
 {
-    return entry->site->options->compress != 0 && entry->variants == 1u << SITE_PLAIN &&
+    return entry->site->options->compress != 0 &&
+           (entry->variants & ~(unsigned)entry->made) == 1u << SITE_PLAIN &&
            site_compress_suits(entry->type, entry->file[SITE_PLAIN].size);
+}
+
+/* Whether the compressor can read a form for its tag. */
+static bool can_be_tagged(const struct loaded *loaded)
+{
+    bool any = false;
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        any = any || site_load_lacks_tag(&loaded->entry, v);
+    return any && loaded->whole && loaded->settled && loaded->entry.site->options->digests &&
+           loaded->entry.site->options->etag != SITE_ETAG_TIME;
+}
+
+bool site_load_lacks_tag(const struct site_entry *entry, int v)
+{
+    const struct site_file *file = &entry->file[v];
+    return file->fd >= 0 && file->etag.len == 0 && file->size <= SITE_CONTENT_LARGEST;
 }
 
 enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
                            uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry)
 {
-    struct loaded *loaded = new_entry(site, key, hash);
+    char markdown[SITE_LOOKUP_MARKDOWN_MAX];
+    struct loaded *loaded = new_entry(site, key, hash, site_lookup_markdown_path(lookup, markdown));
     if (loaded == NULL)
         return SITE_BUSY;
     struct site_entry *entry = &loaded->entry;
@@ -190,6 +243,7 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
     entry->negotiable = entry->variants != 1u << SITE_PLAIN || may_be_compressed(entry);
     if (may_be_compressed(entry) && loaded->whole && loaded->settled)
         site_made_offer(entry, &loaded->made);
+    atomic_store_explicit(&entry->untagged, can_be_tagged(loaded), memory_order_relaxed);
     measure_entry(loaded);
     if (!count_open_files(entry)) {
         release_entry(&entry->cache);
@@ -211,7 +265,7 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
                                    const struct site_listing_request *request, struct span key,
                                    uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry)
 {
-    struct loaded *loaded = new_entry(site, key, hash);
+    struct loaded *loaded = new_entry(site, key, hash, SPAN(""));
     if (loaded == NULL)
         return SITE_BUSY;
     struct site_entry *entry = &loaded->entry;
@@ -233,7 +287,7 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
     file->body = text + loaded->head_room;
     file->size = len - loaded->head_room;
     file->last_modified_s = -1;
-    file->etag = site_content_etag(loaded->etag[SITE_PLAIN], file, SITE_PLAIN, true);
+    file->etag = site_content_etag(loaded->etag[SITE_PLAIN], file, SITE_PLAIN);
     measure_entry(loaded);
     *ret_entry = entry;
     return SITE_FILE;
@@ -241,10 +295,12 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
 
 /* ---- with forms that were made since ---- */
 
-static bool copy_plain(struct loaded *loaded, const struct loaded *from, int *fd)
+/* Copies a form that is on the disk, the plain file or a stored one, with the tag that the
+ * compressor has read meanwhile. */
+static bool copy_stored(struct loaded *loaded, const struct loaded *from, int v, int *fd)
 {
-    const struct site_file *old = &from->entry.file[SITE_PLAIN];
-    struct site_file *file = &loaded->entry.file[SITE_PLAIN];
+    const struct site_file *old = &from->entry.file[v];
+    struct site_file *file = &loaded->entry.file[v];
 
     if (old->body != NULL &&
         !site_content_copy(file, loaded->head_room, span_of(old->body, (size_t)old->size)))
@@ -254,14 +310,24 @@ static bool copy_plain(struct loaded *loaded, const struct loaded *from, int *fd
         *fd = -1;
         file->size = old->size;
         file->end_hash = old->end_hash;
+        file->changed_ns = old->changed_ns;
     }
-    memcpy(loaded->etag[SITE_PLAIN], from->etag[SITE_PLAIN], SITE_CONTENT_ETAG);
-    file->etag = span_of(loaded->etag[SITE_PLAIN], old->etag.len);
+    memcpy(loaded->etag[v], from->etag[v], SITE_CONTENT_ETAG);
+    file->etag = span_of(loaded->etag[v], old->etag.len);
     file->modified_ns = old->modified_ns;
     file->last_modified_s = old->last_modified_s;
-    loaded->identity[SITE_PLAIN] = from->identity[SITE_PLAIN];
-    loaded->entry.variants = 1u << SITE_PLAIN;
+    loaded->identity[v] = from->identity[v];
+    loaded->entry.variants |= (uint8_t)(1u << v);
     return true;
+}
+
+/* Gives the forms the tags that the compressor has made for the old entry. */
+static void use_tags(struct loaded *loaded, const struct loaded *old)
+{
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        if ((old->made.tagged & 1u << v) != 0 && loaded->entry.file[v].fd >= 0)
+            loaded->entry.file[v].etag =
+                site_content_digest_etag(loaded->etag[v], &old->made.digest[v]);
 }
 
 static bool add_form(struct loaded *loaded, int v, struct span form)
@@ -273,22 +339,27 @@ static bool add_form(struct loaded *loaded, int v, struct span form)
         return false;
     file->modified_ns = plain->modified_ns;
     file->last_modified_s = plain->last_modified_s;
-    file->etag = site_content_etag(loaded->etag[v], file, v, true);
+    file->etag = site_content_etag(loaded->etag[v], file, v);
     loaded->entry.variants |= (uint8_t)(1u << v);
     loaded->entry.made |= (uint8_t)(1u << v);
     site_made_count(form.len, 0);
     return true;
 }
 
-/* Copies what the old entry has, and adds its `ready` forms. */
-static bool fill_from(struct loaded *loaded, const struct loaded *old, unsigned ready, int *fd)
+/* Copies what the old entry has, and adds its `ready` forms and tags. */
+static bool fill_from(struct loaded *loaded, const struct loaded *old, unsigned ready,
+                      struct site_lookup *lookup)
 {
     struct site_entry *entry = &loaded->entry;
+    const unsigned stored = old->entry.variants & ~(unsigned)old->entry.made;
 
     entry->type = old->entry.type;
-    entry->negotiable = true;
-    if (!copy_plain(loaded, old, fd))
-        return false;
+    entry->negotiable = old->entry.negotiable;
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        if ((stored & 1u << v) != 0 && !copy_stored(loaded, old, v, &lookup->fd[v]))
+            return false;
+    if ((ready & SITE_MADE_TAGS) != 0)
+        use_tags(loaded, old);
     for (int v = 0; v < SITE_PLAIN; v++) {
         const struct site_file *made = &old->entry.file[v];
         const bool is_ready = (ready & 1u << v) != 0;
@@ -310,8 +381,9 @@ struct site_entry *site_load_with_made(struct site_entry *entry, struct site_loo
     site_made_offer_again(entry, &old->made);
     if (ready == 0)
         return NULL;
-    struct loaded *loaded = new_entry(entry->site, entry->cache.key, entry->cache.hash);
-    if (loaded == NULL || !fill_from(loaded, old, ready, &lookup->fd[SITE_PLAIN])) {
+    struct loaded *loaded =
+        new_entry(entry->site, entry->cache.key, entry->cache.hash, entry->markdown);
+    if (loaded == NULL || !fill_from(loaded, old, ready, lookup)) {
         if (loaded != NULL)
             release_entry(&loaded->entry.cache);
         site_made_return(&old->made, ready);
@@ -321,7 +393,9 @@ struct site_entry *site_load_with_made(struct site_entry *entry, struct site_loo
     atomic_store_explicit(&loaded->made.rejected,
                           atomic_load_explicit(&old->made.rejected, memory_order_relaxed),
                           memory_order_relaxed);
-    site_made_offer(&loaded->entry, &loaded->made);
+    if (may_be_compressed(&loaded->entry))
+        site_made_offer(&loaded->entry, &loaded->made);
+    atomic_store_explicit(&loaded->entry.untagged, can_be_tagged(loaded), memory_order_relaxed);
     site_made_offer_later(&old->made, ready);
     return &loaded->entry;
 }
@@ -331,13 +405,13 @@ struct site_made *site_load_made(struct site_entry *entry)
     return &((struct loaded *)entry)->made;
 }
 
-bool site_load_is_current(const struct site_entry *entry)
+bool site_load_is_current(const struct site_entry *entry, int v)
 {
     struct stat status;
-    if (os_file_stat(entry->file[SITE_PLAIN].fd, &status) < 0)
+    if (os_file_stat(entry->file[v].fd, &status) < 0)
         return false;
     const struct site_identity now = site_lookup_identity_of(&status);
-    return site_lookup_identity_equal(&now, &loaded_of(entry)->identity[SITE_PLAIN]);
+    return site_lookup_identity_equal(&now, &loaded_of(entry)->identity[v]);
 }
 
 /* ---- comparing ---- */
@@ -367,7 +441,8 @@ bool site_load_matches(const struct site_entry *entry, const struct site_lookup 
 
     if (!loaded->settled || !is_of_time(loaded, lookup, now_ns))
         return false;
-    if (variants_of(lookup) != (entry->variants & ~entry->made))
+    if (variants_of(lookup) != (entry->variants & ~entry->made) ||
+        lookup->markdown != (entry->markdown.len > 0))
         return false;
     for (int v = 0; v < SITE_VARIANTS; v++)
         if (lookup->fd[v] >= 0 &&

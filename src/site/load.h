@@ -25,17 +25,18 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
 bool site_load_matches(const struct site_entry *entry, const struct site_lookup *lookup,
                        uint64_t now_ns);
 
-/* For an entry that matches `lookup`: the same entry with the forms that the compressor has made
- * since, in memory of its own, with one reference, the caller's. Takes from the lookup the plain
- * file's descriptor if the entry keeps it. NULL: there are none, or no memory or descriptor is
- * free now. */
+/* For an entry that matches `lookup`: the same entry with the forms and tags that the compressor
+ * has made since, in memory of its own, with one reference, the caller's. Takes from the lookup the
+ * descriptors that the entry keeps. NULL: there are none, or no memory or descriptor is free
+ * now. */
 struct site_entry *site_load_with_made(struct site_entry *entry, struct site_lookup *lookup,
                                        uint64_t now_ns);
 
-/* For the compressor, which holds the entry: its part of it, and whether an open plain file still
- * is the version that was loaded. */
+/* For the compressor, which holds the entry: its part of it, whether an open form still is the
+ * version that was loaded, and whether that form can have the tag of its content, and has none. */
 struct site_made *site_load_made(struct site_entry *entry);
-bool site_load_is_current(const struct site_entry *entry);
+bool site_load_is_current(const struct site_entry *entry, int v);
+bool site_load_lacks_tag(const struct site_entry *entry, int v);
 
 /* Whether the entry holds one version of its file. False when the file changed during every attempt
  * to read it; such an entry is for this request only. */

@@ -8,6 +8,7 @@
  */
 #include "site/lookup.h"
 
+#include "base/buf.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "site/trace.h"
@@ -204,6 +205,39 @@ static enum site_result find_siblings(const struct site *site, int root_fd,
     return SITE_FILE;
 }
 
+/* The length of a page's path without `.html` or `.htm`; 0: it has another ending. */
+static size_t stem_of_page(struct span path)
+{
+    static const struct span pages[] = { SPAN(".html"), SPAN(".htm") };
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+        if (span_ends(path, pages[i]))
+            return path.len - pages[i].len;
+    return 0;
+}
+
+/* Whether the page can be sent in Markdown. It is opened as a file of its own when it is. */
+static enum site_result find_markdown(const struct site *site, int root_fd,
+                                      struct site_lookup *lookup)
+{
+    char path[PATH_MAX];
+    struct place place;
+    const struct span page = span_of(lookup->path, lookup->path_len);
+    const size_t stem = stem_of_page(page);
+
+    if (stem == 0 || !join_path(path, span_first(page, stem), SPAN(".md")))
+        return SITE_FILE;
+    const enum site_result result = open_name(site, root_fd, SITE_LOOKUP_MARKDOWN, path, &place);
+    lookup->markdown = result == SITE_FILE;
+    os_file_close(place.fd);
+    return result == SITE_BUSY ? SITE_BUSY : SITE_FILE;
+}
+
+/* Whether an answer to a request for a path may be in another form that Accept chooses. */
+static bool may_choose_markdown(const struct site *site, enum site_purpose purpose)
+{
+    return site->options->markdown && (purpose == SITE_LOOKUP_PATH || purpose == SITE_LOOKUP_INDEX);
+}
+
 /* Opens the file at `lookup->path`, and its siblings. */
 static enum site_result find_variants(const struct site *site, int root_fd,
                                       enum site_purpose purpose, struct site_lookup *lookup)
@@ -212,6 +246,7 @@ static enum site_result find_variants(const struct site *site, int root_fd,
 
     for (int v = 0; v < SITE_VARIANTS; v++)
         lookup->fd[v] = -1;
+    lookup->markdown = false;
     lookup->began_ns = os_clock_wall_ms() * 1000000;
     enum site_result result = open_name(site, root_fd, purpose, lookup->path, &place);
     lookup->is_directory = place.is_directory;
@@ -221,6 +256,8 @@ static enum site_result find_variants(const struct site *site, int root_fd,
     lookup->identity[SITE_PLAIN] = place.identity;
     if (site->options->precompressed)
         result = find_siblings(site, root_fd, lookup);
+    if (result == SITE_FILE && may_choose_markdown(site, purpose))
+        result = find_markdown(site, root_fd, lookup);
     if (result != SITE_FILE)
         site_lookup_close(lookup);
     return result;
@@ -315,6 +352,7 @@ enum site_result site_lookup_directory(const struct site *site, struct span path
         ret_lookup->fd[v] = -1;
     ret_lookup->path_len = 0;
     ret_lookup->is_directory = true;
+    ret_lookup->markdown = false;
     ret_lookup->began_ns = os_clock_wall_ms() * 1000000;
     int fd = open_directory(site, path);
     int error = fd < 0 ? fd : os_file_stat(fd, &status);
@@ -345,6 +383,19 @@ void site_lookup_close(struct site_lookup *lookup)
         os_file_close(lookup->fd[v]);
         lookup->fd[v] = -1;
     }
+}
+
+struct span site_lookup_markdown_path(const struct site_lookup *lookup,
+                                      char out[SITE_LOOKUP_MARKDOWN_MAX])
+{
+    struct buf path = buf_over(out, SITE_LOOKUP_MARKDOWN_MAX);
+    const struct span page = span_of(lookup->path, lookup->path_len);
+    if (!lookup->markdown)
+        return SPAN("");
+    buf_add_char(&path, '/');
+    buf_add(&path, span_first(page, stem_of_page(page)));
+    buf_add(&path, SPAN(".md"));
+    return buf_span(&path);
 }
 
 struct span site_lookup_name(const struct site_lookup *lookup)

@@ -35,6 +35,7 @@ struct site_lookup {
     char path[PATH_MAX]; /* of the plain file, below the root, NUL at the end */
     size_t path_len;
     bool is_directory; /* a directory stands under `path`; nothing is open */
+    bool markdown;     /* the file is a page.html, and page.md is beside it */
     int64_t began_ns;  /* by the wall clock, before anything was opened */
 };
 
@@ -58,6 +59,11 @@ enum site_result site_lookup_directory(const struct site *site, struct span path
  * now. It takes one system call, which is cheaper than a lookup and needs no descriptor. When it
  * is not certain, only a lookup knows. */
 bool site_lookup_is_absent(const struct site *site, int root_fd, struct span path);
+
+/* The path of a request for the same page in Markdown; empty without lookup->markdown. */
+enum { SITE_LOOKUP_MARKDOWN_MAX = PATH_MAX + 4 };
+struct span site_lookup_markdown_path(const struct site_lookup *lookup,
+                                      char out[SITE_LOOKUP_MARKDOWN_MAX]);
 
 /* Closes the descriptors that the lookup still holds. */
 void site_lookup_close(struct site_lookup *lookup);

@@ -36,7 +36,9 @@ void site_made_offer_again(struct site_entry *entry, struct site_made *made)
     if (atomic_load_explicit(&made->refused, memory_order_relaxed) == 0)
         return;
     const uint8_t refused = atomic_exchange_explicit(&made->refused, 0, memory_order_relaxed);
-    atomic_fetch_or_explicit(&entry->missing, refused, memory_order_relaxed);
+    atomic_fetch_or_explicit(&entry->missing, refused & ~SITE_MADE_TAGS, memory_order_relaxed);
+    if ((refused & SITE_MADE_TAGS) != 0)
+        atomic_store_explicit(&entry->untagged, 1, memory_order_relaxed);
 }
 
 /* ---- forms ---- */
@@ -76,6 +78,13 @@ void site_made_free(char *bytes, size_t room)
     CHECK(munmap(bytes, whole_pages(room)) == 0);
 }
 
+/* Has the next request compare the entry with the disk, and take what is ready. */
+static void announce(struct site_entry *entry, struct site_made *made, uint8_t ready)
+{
+    atomic_fetch_or_explicit(&made->ready, ready, memory_order_release);
+    atomic_fetch_sub_explicit(&entry->checked_ns, SITE_FRESH_NS, memory_order_release);
+}
+
 void site_made_give(struct site_entry *entry, struct site_made *made, enum site_variant coding,
                     char *bytes, size_t room, size_t len)
 {
@@ -86,8 +95,13 @@ void site_made_give(struct site_entry *entry, struct site_made *made, enum site_
                      all - used); /* can fail only for want of memory; then they stay */
     made->form[coding] = span_of(bytes, len);
     site_made_count(len, 0);
-    atomic_fetch_or_explicit(&made->ready, (uint8_t)(1u << coding), memory_order_release);
-    atomic_fetch_sub_explicit(&entry->checked_ns, SITE_FRESH_NS, memory_order_release);
+    announce(entry, made, (uint8_t)(1u << coding));
+}
+
+void site_made_give_tags(struct site_entry *entry, struct site_made *made, unsigned tagged)
+{
+    made->tagged = (uint8_t)tagged;
+    announce(entry, made, SITE_MADE_TAGS);
 }
 
 void site_made_done(struct site_made *made)

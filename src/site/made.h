@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the compressor leaves at an entry: compressed forms of its plain file, until the next
- * comparison with the disk takes them into an entry that replaces this one. So an entry never
- * changes under its readers, and a form never outlives its version of the file.
+ * What the compressor leaves at an entry: compressed forms of its plain file, and digests of its
+ * open files for their tags, until the next comparison with the disk takes them into an entry that
+ * replaces this one. So an entry never changes under its readers, and a form never outlives its
+ * version of the file.
  *
  * Forms are in pages of their own, not in malloc's memory. A serving thread that frees them then
  * never waits for a lock that the compressor, a thread of low priority, holds.
@@ -11,14 +12,20 @@
  */
 #pragma once
 
+#include "site/content.h"
 #include "site/site.h"
+
+/* In a set of codings: the tags. The plain file is no coding. */
+enum { SITE_MADE_TAGS = 1 << SITE_PLAIN };
 
 /* Part of an entry. Zeroed, it has no forms. */
 struct site_made {
     struct span form[SITE_PLAIN]; /* written by the compressor before the bit in `ready` */
-    _Atomic uint8_t ready;        /* forms that no entry has taken yet */
-    _Atomic uint8_t refused;      /* codings that could not be queued; offered again later */
-    _Atomic uint8_t rejected;     /* codings that are of no use for this version of the file */
+    struct site_content_digest digest[SITE_VARIANTS]; /* written before the bit of the tags */
+    uint8_t tagged;           /* bits 1 << enum site_variant: which of `digest` there are */
+    _Atomic uint8_t ready;    /* forms, and SITE_MADE_TAGS, that no entry has taken yet */
+    _Atomic uint8_t refused;  /* codings that could not be queued; offered again later */
+    _Atomic uint8_t rejected; /* codings that are of no use for this version of the file */
 };
 
 /* An entry for a file that can be compressed: offers the codings of its site. The entry is not
@@ -48,6 +55,10 @@ void site_made_free(char *bytes, size_t room);
  * request for the entry compares it with the disk, and takes the form. */
 void site_made_give(struct site_entry *entry, struct site_made *made, enum site_variant coding,
                     char *bytes, size_t room, size_t len);
+
+/* The compressor has written the digests of the open forms in the set `tagged`. The next request
+ * for the entry compares it with the disk, and takes the tags. */
+void site_made_give_tags(struct site_entry *entry, struct site_made *made, unsigned tagged);
 
 /* Frees the forms, with the entry. */
 void site_made_done(struct site_made *made);

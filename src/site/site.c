@@ -148,28 +148,27 @@ static __attribute__((noinline)) enum site_result load_from_disk(
     return result;
 }
 
-/* Compares size and time of the file behind an open variant with those measured. */
-static bool variant_is_current(const struct site_file *file, uint64_t *ret_size)
+/* Compares size and time of the file behind an open variant with those measured. The inode's ctime
+ * counts if the tag is made of the content. It changes when another file takes the name, too. */
+static bool variant_is_current(const struct site_file *file, struct site_identity *ret_now)
 {
     struct stat status;
 
-    if (os_file_stat(file->fd, &status) < 0) {
-        *ret_size = 0;
+    *ret_now = (struct site_identity){ 0 };
+    if (os_file_stat(file->fd, &status) < 0)
         return false;
-    }
-    /* Not the inode's ctime, which also changes when another file takes its name. */
-    const struct site_identity now = site_lookup_identity_of(&status);
-    *ret_size = now.size;
-    return now.size == file->size && now.modified_ns == file->modified_ns;
+    *ret_now = site_lookup_identity_of(&status);
+    return ret_now->size == file->size && ret_now->modified_ns == file->modified_ns &&
+           (file->changed_ns == 0 || ret_now->changed_ns == file->changed_ns);
 }
 
 /* Whether the files that an entry keeps open are unchanged. Their lengths will be announced. */
 static bool open_files_are_current(const struct site_entry *entry)
 {
-    uint64_t size;
+    struct site_identity now;
 
     for (int v = 0; v < SITE_VARIANTS; v++)
-        if (entry->file[v].fd >= 0 && !variant_is_current(&entry->file[v], &size))
+        if (entry->file[v].fd >= 0 && !variant_is_current(&entry->file[v], &now))
             return false;
     return true;
 }
@@ -281,8 +280,9 @@ bool site_publish(struct site_cache_reader *reader, struct site_entry *entry)
     /* The cache counts a refusal, and the caller has its own reference. */
     if (site_load_is_whole(entry) && site_cache_insert(reader, &entry->cache))
         return true;
-    atomic_store_explicit(&entry->missing, 0,
-                          memory_order_relaxed); /* no request finds a variant */
+    /* No request finds a variant or a tag. */
+    atomic_store_explicit(&entry->missing, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->untagged, 0, memory_order_relaxed);
     return false;
 }
 
@@ -298,12 +298,17 @@ int site_file_read(const struct site_file *file, char *bytes, size_t len, uint64
 
 bool site_file_unchanged(const struct site_file *file)
 {
-    uint64_t size;
+    struct site_identity now;
     uint64_t end_hash;
 
-    if (file->body != NULL || variant_is_current(file, &size))
+    if (file->body != NULL || variant_is_current(file, &now))
         return true;
-    return size > file->size && site_content_hash_end(file->fd, file->size, &end_hash) == 0 &&
+    /* A file without a date may be rewritten without a trace in size and mtime. Its ctime also
+     * changes when it is replaced, linked or given other permissions, and then its end is the same.
+     */
+    const bool renamed = now.size == file->size && now.modified_ns == file->modified_ns;
+    return (now.size > file->size || renamed) &&
+           site_content_hash_end(file->fd, file->size, &end_hash) == 0 &&
            end_hash == file->end_hash;
 }
 

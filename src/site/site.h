@@ -19,6 +19,13 @@ struct site_mime;
 /* The forms of a file: stored ones, or made by the server. The plain file is always last. */
 enum site_variant { SITE_BR, SITE_ZSTD, SITE_GZIP, SITE_PLAIN, SITE_VARIANTS };
 
+/* What entity tags are made of. A file in memory always has one of its content. */
+enum site_etag {
+    SITE_ETAG_AUTO,   /* an open file: size and time, or the content if the time is no date */
+    SITE_ETAG_TIME,   /* an open file: size and time. It is never read for its tag */
+    SITE_ETAG_CONTENT /* the content of every file. Times mean nothing: no Last-Modified */
+};
+
 struct site_options {
     const char *name;         /* for messages; unique */
     const char *root;         /* directory */
@@ -30,11 +37,15 @@ struct site_options {
     bool scripts;             /* pages that the site makes may have a script within */
     bool precompressed;       /* .br, .zst and .gz siblings are used */
     bool hidden;              /* names that begin with a dot are served, too */
-    uint8_t compress;         /* bits 1 << enum site_variant: what the server may make itself of a
+    bool markdown;            /* page.md may answer in place of page.html (site_entry.markdown) */
+    enum site_etag etag;
+    bool digests; /* the compressor may read a large open file for its tag. Constant while the site
+                     is in use */
+    uint8_t compress;        /* bits 1 << enum site_variant: what the server may make itself of a
                                  file without siblings (site/compressor.h). Constant while the
                                  site is in use */
-    size_t body_max;          /* larger files are kept open, not in memory */
-    size_t fields_max;        /* a head may have this many bytes more than SITE_HEAD_ROOM */
+    size_t body_max;         /* larger files are kept open, not in memory */
+    size_t fields_max;       /* a head may have this many bytes more than SITE_HEAD_ROOM */
     uint32_t open_files_max; /* files that all entries of the process may keep open, in the cache or
                                 only in answers; beyond it, loading a large file is SITE_BUSY. 0:
                                 no limit */
@@ -56,13 +67,16 @@ struct site_file {
     const char *body; /* the bytes, or NULL when they are in `fd` */
     uint64_t size;    /* of the file, bytes */
     int64_t modified_ns; /* mtime; since 1970 */
+    int64_t changed_ns;  /* ctime of an open file with a tag of its content, which its mtime does
+                            not vouch for; else 0 */
     uint64_t end_hash;   /* of the last SITE_END_BYTES of an open file */
-    struct span etag;    /* quoted and strong. From the content when the bytes are in memory, else
-                           from size and mtime. Empty when nothing identifies the bytes reliably:
-                           an mtime of 0 or 1 s (reproducible builds), or one so close to the load
-                           that another version could have the same. */
+    struct span etag; /* quoted and strong: of the content, or of size and mtime (enum site_etag).
+                           Empty while nothing identifies the bytes reliably: they have not been
+                           read, or the file changed so close to the load that another version
+                           could have the same times. */
     int64_t
-        last_modified_s; /* seconds for Last-Modified, never later than the load; -1 when none */
+        last_modified_s; /* seconds for Last-Modified, never later than the load; -1 when there is
+                            none, or the mtime is no date */
     struct span head;    /* ready-made bytes of the caller's (site_set_head), or empty */
     struct span block;   /* the same in a second form (site_set_block), or empty */
     uint16_t marks[4];   /* the caller's own offsets into `head` */
@@ -73,13 +87,16 @@ struct site_file {
 struct site_entry {
     struct site_cache_entry cache; /* first */
     const struct site *site;
-    struct span type;        /* media type, Content-Type's value; borrowed from the mime table */
-    uint8_t variants;        /* bit 1 << enum site_variant: which of `file` there are */
-    uint8_t made;            /* which of `variants` the server made itself */
-    _Atomic uint8_t missing; /* which the server could make, and no request has wanted yet */
-    bool guarded;            /* the caller's: it checks each request before it sends the entry */
-    const void *rule;        /* the caller's: what else of a request the head depends on; or NULL */
-    bool negotiable;         /* it has or may get more than one variant, so the answer depends on
+    struct span type;         /* media type, Content-Type's value; borrowed from the mime table */
+    uint8_t variants;         /* bit 1 << enum site_variant: which of `file` there are */
+    uint8_t made;             /* which of `variants` the server made itself */
+    _Atomic uint8_t missing;  /* which the server could make, and no request has wanted yet */
+    _Atomic uint8_t untagged; /* 1: an open file has no tag, and no request has wanted one yet */
+    struct span markdown; /* the path of the same page in Markdown, for site_find_as: of a page.html
+                             beside page.md. Else empty */
+    bool guarded;         /* the caller's: it checks each request before it sends the entry */
+    const void *rule;     /* the caller's: what else of a request the head depends on; or NULL */
+    bool negotiable;      /* it has or may get more than one variant, so the answer depends on
                          Accept-Encoding */
     _Atomic uint64_t checked_ns; /* when it was last compared with the disk */
     struct site_file file[SITE_VARIANTS];

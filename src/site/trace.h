@@ -22,6 +22,7 @@ enum site_purpose {
     SITE_LOOKUP_PATH,      /* the path of the request */
     SITE_LOOKUP_INDEX,     /* an index file of the requested directory */
     SITE_LOOKUP_SIBLING,   /* a stored form of the file in the step before */
+    SITE_LOOKUP_MARKDOWN,  /* the page of a step before in Markdown */
     SITE_LOOKUP_DIRECTORY, /* a directory without an index file */
     SITE_LOOKUP_FALLBACK,
     SITE_LOOKUP_ERROR_PAGE

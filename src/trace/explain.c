@@ -284,6 +284,7 @@ static void explain_steps(struct trace *t)
         [SITE_LOOKUP_PATH] = "lookup",       [SITE_LOOKUP_INDEX] = "index",
         [SITE_LOOKUP_SIBLING] = "stored",    [SITE_LOOKUP_DIRECTORY] = "folder",
         [SITE_LOOKUP_FALLBACK] = "fallback", [SITE_LOOKUP_ERROR_PAGE] = "error page",
+        [SITE_LOOKUP_MARKDOWN] = "markdown",
     };
     const struct site_trace *steps = &t->answer->trace.steps;
     const char *root = t->site->root;

@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "server/compression.h"
 #include "site/compress.h"
+#include "site/content.h"
 
 static const struct site_file *file_of(const struct trace *t)
 {
@@ -74,19 +75,48 @@ static void explain_compression(struct trace *t)
     }
 }
 
+/* Why an open file without a date has no tag in this answer. */
+static const char *untagged_reason(const struct trace *t, const struct site_file *file)
+{
+    char why[MODEL_WHY_MAX];
+    const struct model *model = model_choose(span_text(t->config->model), why);
+    if (strcmp(t->site->etag, "time") == 0)
+        return "etag = time";
+    if (file->size > SITE_CONTENT_LARGEST)
+        return "the file is too large to be read for an ETag";
+    if (file->size <= SITE_CONTENT_AT_ONCE)
+        return "the file has just changed";
+    if (!server_compression_makes_tags(t->config, model))
+        return "the model, compress-cpu or cache-size does not let the server read it for an ETag";
+    return "the server reads it for an ETag after the first request";
+}
+
 static void explain_validators(struct trace *t)
 {
     const struct site_file *file = file_of(t);
     if (file->etag.len > 0)
         trace_add(t, "validators", "ETag %.*s, from %s%s", (int)file->etag.len, file->etag.at,
-                  file->body ? "the content" : "size and time",
+                  file->body || file->changed_ns != 0 ? "the content" : "size and time",
                   file->last_modified_s >= 0
                       ? ", and Last-Modified"
                       : "; no Last-Modified: the file's time is not a real date");
     else if (file->last_modified_s >= 0)
         trace_add(t, "validators", "Last-Modified; no ETag, because the file has just changed");
     else
-        trace_add(t, "validators", "none: the file's time is not a real date");
+        trace_add(t, "validators", "none: the file's time is not a real date, and %s",
+                  untagged_reason(t, file));
+}
+
+static void explain_markdown(struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    const struct span accept = trace_field(t, HTTP_FIELD_ACCEPT);
+    if (trace->markdown)
+        trace_add(t, "markdown", "yes: Accept `%.*s` prefers text/markdown to text/html",
+                  (int)accept.len, accept.at);
+    else if (trace->entry->markdown.len > 0)
+        trace_add(t, "markdown", "no: %.*s is for clients whose Accept prefers text/markdown",
+                  (int)trace->entry->markdown.len, trace->entry->markdown.at);
 }
 
 /* The first field that could have decided, in the order of evaluation. */
@@ -200,6 +230,7 @@ void trace_explain_file(struct trace *t)
         trace_add(t, "validators", "ETag %.*s, from the content", (int)etag.len, etag.at);
     } else {
         trace_add(t, "type", "%.*s, from the extension of the file's name", (int)type.len, type.at);
+        explain_markdown(t);
         explain_encoding(t);
         explain_compression(t);
         explain_validators(t);

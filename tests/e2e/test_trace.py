@@ -89,7 +89,14 @@ listing = on
 
 [path /]
 listing = off
+
+[site markdown]
+host = markdown.test
+root = {top}/site
+markdown = on
 """
+
+AGENT = "Accept: text/markdown, text/html;q=0.5"
 
 OLD = "If-Modified-Since: Sat, 01 Jan 2000 00:00:00 GMT"
 NEW = "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT"
@@ -119,6 +126,9 @@ CASES = [
     Case("/", 200, "index.html is a file of"),
     Case("/link.txt", 200, "by a link to `hello.txt`"),
     Case("/big.bin", 200, "kept as 1 open file: larger than cache-file-max, 4096 bytes"),
+    Case("/film.bin", 200, "from the content; no Last-Modified"),
+    Case("/page.html", 200, "yes: Accept `text/markdown, text", "markdown.test", (AGENT,)),
+    Case("/page.html", 200, "no: /page.md is for clients whose Accept", "markdown.test"),
     Case("/hello.txt", 200, "kept in memory", method="HEAD"),
     Case("/hello.txt", 200, "gzip: of the stored forms", fields=("Accept-Encoding: br, gzip",)),
     Case("/hello.txt", 200, "prefers the plain file", fields=("Accept-Encoding: gzip;q=0",)),
@@ -208,7 +218,11 @@ def make_site(top: Path) -> None:
     for name in ("hello.txt", "older.txt"):
         (site / f"{name}.gz").write_bytes(gzip.compress(b"hello\n"))
     os.utime(site / "older.txt.gz", (1_000_000_000, 1_000_000_000))
-    (site / "big.bin").write_bytes(bytes(100_000))
+    for name in ("page.html", "page.md"):
+        (site / name).write_text("hello\n")
+    for name in ("big.bin", "film.bin"):
+        (site / name).write_bytes(bytes(100_000))
+    os.utime(site / "film.bin", (1, 1))
     for name, target in (
         ("link.txt", "hello.txt"),
         ("out", "/etc/passwd"),

@@ -135,6 +135,45 @@ static void codings_have_names_and_suffixes(void **state)
 }
 
 /* The example of RFC 9110 section 12.5.1, for types without parameters. */
+static bool prefers_markdown(const char *accept)
+{
+    struct guard guard;
+    const bool prefers =
+        http_accept_prefers(guard_text(&guard, accept), SPAN("text/markdown"), SPAN("text/html"));
+    guard_done(&guard);
+    return prefers;
+}
+
+static void prefers_the_type_with_the_higher_weight(void **state)
+{
+    (void)state;
+    assert_true(prefers_markdown("text/markdown"));
+    assert_true(prefers_markdown("text/html;q=0.9, text/markdown"));
+    assert_true(prefers_markdown("text/html;q=0.5, */*"));
+    assert_true(prefers_markdown("text/html;q=0, text/*;q=0.001"));
+    assert_true(prefers_markdown("TEXT/MarkDown; charset=utf-8; q=0.8, */*;q=0.1"));
+    assert_false(prefers_markdown("text/markdown;q=0.8, text/html"));
+    assert_false(prefers_markdown("text/markdown;q=0"));
+    assert_false(prefers_markdown("text/markdown;q=0.5, */*;q=0.6"));
+    assert_false(prefers_markdown("text/markdown;q=2"));
+    assert_false(prefers_markdown("text/markdown-x, text/htm"));
+}
+
+static void of_equal_weights_prefers_the_type_that_is_named_first(void **state)
+{
+    (void)state;
+    assert_true(prefers_markdown("text/markdown, text/html, */*"));
+    assert_true(prefers_markdown("text/plain, text/markdown, */*"));
+    assert_false(prefers_markdown("text/html, text/markdown"));
+    assert_false(prefers_markdown("text/html, text/markdown, */*"));
+    assert_false(prefers_markdown("*/*"));
+    assert_false(prefers_markdown("text/*, */*;q=0.1"));
+    assert_false(prefers_markdown("text/html"));
+    assert_false(prefers_markdown("image/png"));
+    assert_false(prefers_markdown(""));
+    assert_false(prefers_markdown("text/markdown;q=0, text/html;q=0"));
+}
+
 static void uses_the_weight_of_the_most_specific_range(void **state)
 {
     (void)state;
@@ -211,6 +250,8 @@ int main(void)
         cmocka_unit_test(reads_names_in_any_case_and_the_old_name_of_gzip),
         cmocka_unit_test(ignores_malformed_elements),
         cmocka_unit_test(codings_have_names_and_suffixes),
+        cmocka_unit_test(prefers_the_type_with_the_higher_weight),
+        cmocka_unit_test(of_equal_weights_prefers_the_type_that_is_named_first),
         cmocka_unit_test(uses_the_weight_of_the_most_specific_range),
         cmocka_unit_test(accepts_anything_when_accept_is_absent_or_empty),
         cmocka_unit_test(gives_a_type_without_a_matching_range_no_weight),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Files that are stored compressed beside the plain one: when they may replace it, and
- * how the site recognises them.
+ * Files that are stored beside the plain one: compressed forms, and the same page in Markdown. When
+ * they may replace the plain file, and how the site recognises them.
  */
 #include "unit/site/fixture.h"
 
@@ -113,6 +113,79 @@ static void a_form_that_comes_changes_or_goes_is_noticed(void **state)
     assert_int_equal(find_file(f, "/a.js")->variants, 1 << SITE_PLAIN);
 }
 
+/* Pages in Markdown */
+
+static void a_page_names_its_page_in_markdown(void **state)
+{
+    static const struct {
+        const char *path, *markdown;
+    } rows[] = {
+        { "/", "/index.md" },         { "/index.html", "/index.md" },
+        { "/d/", "/d/e.md" },         { "/d/e.htm", "/d/e.md" },
+        { "/page.html", "/page.md" }, { "/alone.html", "" },
+        { "/folder.html", "" },       { "/out.html", "" },
+        { "/page.md", "" },           { "/page.txt", "" },
+        { "/a.b.html", "/a.b.md" },
+    };
+    struct fixture *f = *state;
+    static const char *const names[] = { "index.html", "e.htm", NULL };
+    f->options.index = names;
+    f->options.markdown = true;
+    tree_folder(&f->tree, "root/d");
+    tree_folder(&f->tree, "root/folder.md");
+    tree_link(&f->tree, "root/out.md", "../secret");
+    static const char *const files[] = { "index.html", "index.md", "d/e.htm",    "d/e.md",
+                                         "page.html",  "page.md",  "alone.html", "folder.html",
+                                         "out.html",   "page.txt", "a.b.html",   "a.b.md" };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char path[64];
+        (void)snprintf(path, sizeof(path), "root/%s", files[i]);
+        tree_write(&f->tree, path, files[i]);
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_span_is(find_file(f, rows[i].path)->markdown, rows[i].markdown);
+    f->options.markdown = false;
+    pass_time(f);
+    assert_span_is(find_file(f, "/page.html")->markdown, "");
+}
+
+static void a_page_in_markdown_that_comes_or_goes_is_noticed(void **state)
+{
+    struct fixture *f = *state;
+    f->options.markdown = true;
+    tree_write(&f->tree, "root/page.html", "page");
+    assert_span_is(find_settled(f, "/page.html")->markdown, "");
+    tree_write(&f->tree, "root/page.md", "page");
+    pass_time(f);
+    assert_span_is(find_file(f, "/page.html")->markdown, "/page.md");
+    tree_remove_file(&f->tree, "root/page.md");
+    pass_time(f);
+    assert_span_is(find_file(f, "/page.html")->markdown, "");
+}
+
+static void answers_for_other_paths_have_no_page_in_markdown(void **state)
+{
+    struct fixture *f = *state;
+    struct site_entry *entry;
+    bool is_new;
+    f->options.markdown = true;
+    f->options.fallback = "app.html";
+    tree_write(&f->tree, "root/app.html", "app");
+    tree_write(&f->tree, "root/app.md", "app");
+    tree_write(&f->tree, "errors/404.html", "404");
+    tree_write(&f->tree, "errors/404.md", "404");
+    reopen(f);
+    assert_int_equal(
+        site_find_fallback(f->site, f->reader, SPAN("fallback"), f->now_ns, &entry, &is_new),
+        SITE_FILE);
+    assert_int_equal(entry->markdown.len, 0);
+    site_cache_release(&entry->cache);
+    assert_int_equal(site_find_error_page(f->site, f->reader, 404, f->now_ns, &entry, &is_new),
+                     SITE_FILE);
+    assert_int_equal(entry->markdown.len, 0);
+    site_cache_release(&entry->cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +197,9 @@ int main(void)
         TEST(forms_without_their_plain_file_are_absent),
         TEST(forms_are_used_only_when_the_option_is_on),
         TEST(a_form_that_comes_changes_or_goes_is_noticed),
+        TEST(a_page_names_its_page_in_markdown),
+        TEST(a_page_in_markdown_that_comes_or_goes_is_noticed),
+        TEST(answers_for_other_paths_have_no_page_in_markdown),
     };
     return cmocka_run_group_tests_name("site/stored_forms", tests, NULL, NULL);
 }
