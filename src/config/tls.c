@@ -9,6 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static bool is_on(const struct config_item *item)
+{
+    return item && strcmp(item->text, "on") == 0;
+}
+
 static const struct config_item *first_tls_address(const struct config_store *store,
                                                    enum config_setting_place place)
 {
@@ -21,8 +26,7 @@ static const struct config_item *first_tls_address(const struct config_store *st
 static bool has_tls_page(const struct config_store *store)
 {
     const struct config_item *stats = config_store_first(&store->server, SETTING_stats);
-    return first_tls_address(store, SETTING_stats_listen) && stats &&
-           strcmp(stats->text, "on") == 0;
+    return first_tls_address(store, SETTING_stats_listen) && is_on(stats);
 }
 
 /* ---- files ---- */
@@ -111,18 +115,32 @@ static bool has_plain_address(const struct config_store *store)
 static void check_h2c(struct config_store *store)
 {
     const struct config_item *item = config_store_first(&store->server, SETTING_h2c);
-    if (item && strcmp(item->text, "on") == 0 && !has_plain_address(store))
+    if (is_on(item) && !has_plain_address(store))
         config_problem_warning(&store->problems, item->origin,
                                "%sthis has no effect: every address of `listen` begins with "
                                "https://; the setting for these is http2",
                                config_store_label(store, SETTING_h2c, item->origin));
 }
 
+static void check_early_hints(struct config_store *store, const struct config_section_values *site,
+                              bool has_tls)
+{
+    const struct config_item *hints = config_store_first(site, SETTING_early_hints);
+    const bool over_tls = has_tls && is_on(config_store_first(&store->server, SETTING_http2));
+    const bool plain = has_plain_address(store) &&
+                       is_on(config_store_first(&store->server, SETTING_h2c));
+    if (is_on(hints) && !over_tls && !plain)
+        config_problem_warning(&store->problems, hints->origin,
+                               "%sthis has no effect: no address of `listen` speaks HTTP/2, which "
+                               "needs https:// and `http2 = on`, or `h2c = on`",
+                               config_store_label(store, SETTING_early_hints, hints->origin));
+}
+
 static void check_site_without_tls(struct config_store *store,
                                    const struct config_section_values *site)
 {
     const struct config_item *redirect = config_store_first(site, SETTING_https_redirect);
-    if (redirect && strcmp(redirect->text, "on") == 0)
+    if (is_on(redirect))
         config_problem_error(&store->problems, redirect->origin,
                              "%sthere is no address to redirect to: no `listen` begins with "
                              "https://",
@@ -176,6 +194,7 @@ void config_tls_verify(struct config_store *store)
     for (const struct config_section_values *site = store->sites; site; site = site->next) {
         check_files(store, site);
         check_hsts(store, site);
+        check_early_hints(store, site, has_tls);
         if (!has_tls)
             check_site_without_tls(store, site);
     }

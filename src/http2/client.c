@@ -153,7 +153,10 @@ size_t http2_client_add_request(struct buf *block, struct span head, struct span
 
 /* ---- responses ---- */
 
-const uint64_t http2_client_keeps = HTTP2_NAME_BIT(STATUS) | HTTP2_NAME_BIT(CONTENT_LENGTH);
+const bool http2_client_keeps[HTTP2_NAME_COUNT] = {
+    [HTTP2_NAME_STATUS] = true,
+    [HTTP2_NAME_CONTENT_LENGTH] = true,
+};
 
 void http2_client_begin(struct http2_client_response *response, struct http2_table *table,
                         struct span block, bool trailers)

@@ -47,7 +47,7 @@ struct http2_client_response {
 };
 
 /* The names that a client's table must keep: for http2_table_init. */
-extern const uint64_t http2_client_keeps;
+extern const bool http2_client_keeps[HTTP2_NAME_COUNT];
 
 /* Begins with `block`, all of one header block, and borrows it until it is decoded. */
 void http2_client_begin(struct http2_client_response *response, struct http2_table *table,

@@ -32,6 +32,7 @@ enum use {
     USE_LENGTH,
     USE_TE,
     USE_PRIORITY,
+    USE_FETCH_MODE,
     USE_METHOD, /* from here on pseudo-header fields */
     USE_SCHEME,
     USE_AUTHORITY,
@@ -76,14 +77,23 @@ static const uint8_t uses[HTTP2_NAME_COUNT] = {
     [HTTP2_NAME_CONTENT_LENGTH] = USE_LENGTH,
     [HTTP2_NAME_TE] = USE_TE,
     [HTTP2_NAME_PRIORITY] = USE_PRIORITY,
+    [HTTP2_NAME_SEC_FETCH_MODE] = USE_FETCH_MODE,
 };
 
-#define USED(name) HTTP2_NAME_BIT(name) |
-const uint64_t http2_request_keeps = WRITTEN(USED) HTTP2_NAME_BIT(METHOD) | HTTP2_NAME_BIT(SCHEME) |
-                                     HTTP2_NAME_BIT(AUTHORITY) | HTTP2_NAME_BIT(PATH) |
-                                     HTTP2_NAME_BIT(HOST) | HTTP2_NAME_BIT(CONTENT_LENGTH) |
-                                     HTTP2_NAME_BIT(TE) | HTTP2_NAME_BIT(PRIORITY);
+const bool http2_request_keeps[HTTP2_NAME_COUNT] = {
+#define USED(name) [HTTP2_NAME_##name] = true,
+    WRITTEN(USED)
 #undef USED
+        [HTTP2_NAME_METHOD] = true,
+    [HTTP2_NAME_SCHEME] = true,
+    [HTTP2_NAME_AUTHORITY] = true,
+    [HTTP2_NAME_PATH] = true,
+    [HTTP2_NAME_HOST] = true,
+    [HTTP2_NAME_CONTENT_LENGTH] = true,
+    [HTTP2_NAME_TE] = true,
+    [HTTP2_NAME_PRIORITY] = true,
+    [HTTP2_NAME_SEC_FETCH_MODE] = true,
+};
 
 /* `name: ` of a written field, in a copy of fixed length. */
 struct line_start {
@@ -116,7 +126,7 @@ static inline void copy_text(char *to, const char *from, size_t len)
 
 /* In `seen`: no pseudo-header field may follow. Other names are not noted there. */
 #define PSEUDO_END HTTP2_NAME_BIT(OTHER)
-_Static_assert(HTTP2_NAME_COUNT <= 64, "a set of names fits in 64 bits");
+_Static_assert(HTTP2_NAME_HOST < 64 && HTTP2_NAME_STATUS < 64, "a set has the names that count");
 
 static inline bool has_seen(const struct http2_request *request, uint64_t bits)
 {
@@ -320,6 +330,9 @@ static __attribute__((noinline)) bool take_other(struct http2_request *request,
         return span_equal_nocase(value, SPAN("trailers"));
     case USE_PRIORITY:
         take_priority(request, value);
+        return true;
+    case USE_FETCH_MODE:
+        request->navigates = span_equal(value, SPAN("navigate"));
         return true;
     default:
         return use == USE_DROP;

@@ -35,6 +35,7 @@ struct http2_request {
     struct span priority;    /* the last value of Priority (RFC 9218); empty when it is absent */
     uint64_t content_length; /* of Content-Length, or HTTP2_REQUEST_NO_LENGTH */
     uint8_t scheme;          /* enum http2_scheme */
+    bool navigates;          /* a browser opens a page (Sec-Fetch-Mode: navigate) */
 
     char *storage;       /* private, as all that follows */
     uint64_t seen;       /* the names that occurred */
@@ -49,7 +50,7 @@ struct http2_request {
 };
 
 /* The names that a server's table keeps: for http2_table_init. */
-extern const uint64_t http2_request_keeps;
+extern const bool http2_request_keeps[HTTP2_NAME_COUNT];
 
 /* Begins with `block`, all of one header block. Borrows it, and `storage` of HTTP2_REQUEST_STORAGE
  * bytes, until the block is decoded. */

@@ -69,7 +69,7 @@ unsigned http2_table_name_index(enum http2_name name)
     return name_indexes[name];
 }
 
-void http2_table_init(struct http2_table *table, uint64_t keeps)
+void http2_table_init(struct http2_table *table, const bool *keeps)
 {
     *table = (struct http2_table){ .keeps = keeps, .size_max = HTTP2_TABLE_MAX };
 }
@@ -211,7 +211,7 @@ static void write_newest(struct http2_table *table, const struct http2_table_ent
 size_t http2_table_add(struct http2_table *table, const struct http2_field *field)
 {
     size_t size = field->name.len + field->value.len + FIELD_OVERHEAD;
-    bool stores = table->keeps >> field->id & 1;
+    bool stores = !table->keeps || table->keeps[field->id];
     size_t used;
 
     /* RFC 7541 section 4.4: a field larger than the table empties it, and is not an error. */

@@ -23,7 +23,7 @@ enum http2_name {
     HTTP2_NAME_COUNT
 };
 
-/* A name in a set of names. */
+/* One of the first 64 names, in a set of names. */
 #define HTTP2_NAME_BIT(name) (UINT64_C(1) << (HTTP2_NAME_##name))
 
 /* A field of a header block or of a table. */
@@ -53,7 +53,7 @@ enum {
 /* Set it with http2_table_init. All members except `memory` and `memory_size` are private. */
 struct http2_table {
     char *memory;         /* of the caller: entries, free space, then their text */
-    uint64_t keeps;       /* the names whose values are stored */
+    const bool *keeps;    /* by enum http2_name: its values are stored; NULL: all are */
     uint16_t memory_size; /* bytes */
     uint16_t size;        /* as RFC 7541 section 4.1 counts it */
     uint16_t size_max;    /* the maximum that the encoder chose */
@@ -66,9 +66,10 @@ struct http2_table {
 /* Bytes of memory that are enough for every table. */
 enum { HTTP2_TABLE_MEMORY_MAX = HTTP2_TABLE_MAX + 512 };
 
-/* An empty table without memory. `keeps`: the names whose values are stored; with
- * HTTP2_NAME_BIT(OTHER), also names that names.def does not list. */
-void http2_table_init(struct http2_table *table, uint64_t keeps);
+/* An empty table without memory. Borrows `keeps`, HTTP2_NAME_COUNT members: whether the values of a
+ * name are stored. HTTP2_NAME_OTHER is for the names that names.def does not list. NULL: all values
+ * are stored. */
+void http2_table_init(struct http2_table *table, const bool *keeps);
 
 /* Bytes of memory that the contents need. */
 size_t http2_table_used(const struct http2_table *table);

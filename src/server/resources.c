@@ -112,6 +112,7 @@ static int open_site(struct server_resources *resources, const struct config *co
         return rc;
     }
     site->hosts = from->hosts;
+    site->early_hints = from->early_hints;
     site->stats_site =
         resources->shared.stats ? stats_segment_site(resources->shared.stats, from->name) : 0;
     if (site->fields.all.len + site->fields.over_tls.len > SESSION_FIELDS_MAX) {

@@ -7,6 +7,7 @@
 #include "session/errorpage.h"
 #include "session/frames.h"
 #include "session/head.h"
+#include "session/hints.h"
 #include "session/line.h"
 #include "session/rules.h"
 #include "session/tally.h"
@@ -127,8 +128,12 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
 static void answer_whole(struct session_exchange *x, struct site_entry *entry,
                          const struct site_file *file)
 {
-    if (__builtin_expect(x->framing != NULL, 0) && session_frames_add_ready(x, entry, file))
-        return;
+    if (__builtin_expect(x->framing != NULL, 0)) {
+        if (x->framing->navigates)
+            session_hints_add(x, file);
+        if (session_frames_add_ready(x, entry, file))
+            return;
+    }
     struct buf head = session_head_begin(x, HTTP_OK);
     if (!x->framing && file->body && file->size <= SESSION_COPY_MAX && !session_head_only(x) &&
         file->head.len + file->size <= buf_room(&head)) {

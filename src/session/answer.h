@@ -26,6 +26,7 @@ struct session_framing {
     unsigned status;            /* of an answer that is whole in `out` */
     uint64_t body_bytes;        /* its body */
     bool done;                  /* the answer is in the output already */
+    bool navigates;             /* a browser opens a page */
     struct session_peer client; /* the storage of the exchange's `client` */
 };
 

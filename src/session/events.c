@@ -70,15 +70,17 @@ struct framed_request {
     enum http_status status;               /* 0: it is answered by a plan */
     bool body_read;
     bool head_only;
+    bool navigates; /* a browser opens a page, and sends no body */
 };
 
 /* The answer of the stream is pending. */
 static void keep_pending(struct session *s, const struct http2_stream *stream,
-                         struct session_pending *pending)
+                         struct session_pending *pending, bool navigates)
 {
     struct session_http2 *h = s->http2;
     const uint64_t limit_ns = session_pending_limit_ns(pending);
     session_http2_place(h, stream)->pending = pending;
+    session_http2_place(h, stream)->navigates = navigates;
     if (s->pending_count == 1 || limit_ns < h->pending_ns)
         h->pending_ns = limit_ns;
 }
@@ -91,7 +93,7 @@ static void answer_framed(struct session *s, struct http2_stream *stream,
         session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
         return;
     }
-    struct session_framing framing = { .stream = stream };
+    struct session_framing framing = { .stream = stream, .navigates = from->navigates };
     struct session_exchange x = session_exchange_begin(s, from->began_ns);
     x.out = scratch;
     x.framing = &framing;
@@ -104,7 +106,7 @@ static void answer_framed(struct session *s, struct http2_stream *stream,
     else
         session_exchange_answer_framed(&x, from->request, from->head);
     if (__builtin_expect(x.pending != NULL, 0))
-        keep_pending(s, stream, x.pending);
+        keep_pending(s, stream, x.pending, from->navigates);
     else if (!framing.done)
         session_frames_add_answer(&x);
     session_buffer_give(s->thread, scratch);
@@ -168,7 +170,9 @@ static void take_head(struct session *s, const struct http2_arrival *arrival,
     enum http_status status = HTTP_BAD_REQUEST;
     char *head = (char *)(uintptr_t)decoded->text.at;
     enum http_parse parsed = http_request_parse(&request, decoded->text, &status);
-    struct framed_request from = { .request = &request, .head = head, .began_ns = began_ns };
+    struct framed_request from = {
+        .request = &request, .head = head, .began_ns = began_ns, .navigates = decoded->navigates
+    };
     if (parsed == HTTP_PARSED) {
         from.line = request_line(decoded->text);
         /* As for an absolute target with such a scheme in HTTP/1.1. */
@@ -407,6 +411,7 @@ static void resume_stream(struct session *s, unsigned number)
         .resumed = waited,
         .body_read = waited->body_read,
         .head_only = request->method == HTTP_HEAD,
+        .navigates = h->streams->place[number].navigates,
     };
     h->streams->place[number].pending = NULL;
     answer_framed(s, &h->streams->table.stream[number], &from);

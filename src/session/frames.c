@@ -225,6 +225,18 @@ static void add_head(struct session_exchange *x, struct span head, bool end)
     add_block(x, &block, end);
 }
 
+/* A block has fewer bytes than its head as text, also with the head of its frame. */
+bool session_frames_add_interim(struct session_exchange *x, struct span head)
+{
+    const struct session_buffer *out = x->session->output;
+    const size_t needed = head.len + SESSION_FRAMES_ROOM;
+    if (out->len + needed > SESSION_BUFFER_BYTES ||
+        session_buffer_end(out) + needed > x->session->http2->output_max)
+        return false;
+    add_head(x, head, false);
+    return true;
+}
+
 /* ---- bodies ---- */
 
 void session_frames_add_answer(struct session_exchange *x)

@@ -24,6 +24,10 @@ enum {
 bool session_frames_add_ready(struct session_exchange *x, struct site_entry *entry,
                               const struct site_file *file);
 
+/* Puts an interim response (1xx) into the output, from its head in the form of HTTP/1.1. False: the
+ * output would have less space than the answer that follows may need. */
+bool session_frames_add_interim(struct session_exchange *x, struct span head);
+
 /* The most bytes of a body that are put behind its head. The answer goes behind the frames in the
  * output, and must fit there and into the client's windows. */
 size_t session_frames_copy_max(const struct session_exchange *x);

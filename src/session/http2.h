@@ -29,6 +29,7 @@ struct session_http2_place {
     struct session_pending *pending; /* the request whose answer is pending, or NULL */
     uint32_t discarded;              /* bytes of a body that arrive during or after its answer */
     bool open;
+    bool navigates;  /* of `pending`: a browser opens a page */
     uint8_t lingers; /* linger times that have begun since the answer was complete; 0: it is not */
 };
 

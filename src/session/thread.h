@@ -33,6 +33,7 @@ struct session_site {
     bool markdown;       /* its pages may be in Markdown, too (session/markdown.h) */
     unsigned stats_site; /* its place in the statistics; 0: none */
     uint16_t https_port; /* plain requests are redirected to it; 0: they are served */
+    bool early_hints;    /* links are sent before the page (session/hints.h) */
 };
 
 /* The most bytes of a site's own fields, or of those of its rules. */

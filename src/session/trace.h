@@ -57,6 +57,8 @@ struct session_trace {
     enum http_range_result range;
     struct http_ranges ranges; /* when it is satisfiable */
     bool own_page;             /* the error page is the site's own */
+    bool hinted;               /* links for early hints were looked for */
+    unsigned hints;            /* links that were sent with 103 */
 
     char text[2 * HTTP_TARGET_MAX + 512];
 };

@@ -221,6 +221,23 @@ static void explain_cache(struct trace *t)
     }
 }
 
+/* What goes before the answer, if the site has it. */
+static void explain_hints(struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    if (!t->site->early_hints)
+        return;
+    if (trace->hints > 0)
+        trace_add(t, "early hints", "a 103 with %u link%s goes before the answer", trace->hints,
+                  trace->hints == 1 ? "" : "s");
+    else if (trace->hinted)
+        trace_add(t, "early hints",
+                  "none: no Link of the answer has rel=preload, modulepreload or preconnect");
+    else
+        trace_add(t, "early hints",
+                  "none: only a 200 to GET over HTTP/2 with Sec-Fetch-Mode: navigate has them");
+}
+
 void trace_explain_file(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
@@ -239,6 +256,7 @@ void trace_explain_file(struct trace *t)
         explain_conditions(t);
     if (trace->ranged)
         explain_range(t);
+    explain_hints(t);
     explain_cache(t);
     if (trace->headless)
         trace_set_cause(t, "the head of the answer is too long");

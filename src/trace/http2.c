@@ -28,7 +28,7 @@ struct trace_http2 {
 
 static void reset_table(struct trace_http2 *t)
 {
-    http2_table_init(&t->table, UINT64_MAX);
+    http2_table_init(&t->table, NULL);
     http2_table_move(&t->table, t->memory, sizeof(t->memory));
 }
 
@@ -162,6 +162,21 @@ static enum trace_http2_result refuse_answer(struct buf *why, const char *what, 
     return TRACE_HTTP2_REFUSED;
 }
 
+/* A whole header block has arrived. MORE: it is that of an interim response. */
+static enum trace_http2_result take_block(struct trace_http2 *t, const struct buf *block,
+                                          struct buf *head, struct buf *why)
+{
+    t->block_bytes = block->len;
+    if (block->overflow || !decode_answer(t, buf_span(block), head)) {
+        buf_add(why, SPAN("the head of the answer cannot be decoded"));
+        return TRACE_HTTP2_REFUSED;
+    }
+    if (!span_starts(buf_span(head), SPAN("HTTP/2.0 1")))
+        return TRACE_HTTP2_HEAD;
+    head->len = 0;
+    return TRACE_HTTP2_MORE;
+}
+
 enum trace_http2_result trace_http2_read(struct trace_http2 *t, struct span frames,
                                          struct buf *head, struct buf *why)
 {
@@ -181,11 +196,10 @@ enum trace_http2_result trace_http2_read(struct trace_http2 *t, struct span fram
         buf_add(&block, payload);
         if (!(frame.flags & HTTP2_FRAME_END_HEADERS))
             continue;
-        t->block_bytes = block.len;
-        if (!block.overflow && decode_answer(t, buf_span(&block), head))
-            return TRACE_HTTP2_HEAD;
-        buf_add(why, SPAN("the head of the answer cannot be decoded"));
-        return TRACE_HTTP2_REFUSED;
+        const enum trace_http2_result result = take_block(t, &block, head, why);
+        if (result != TRACE_HTTP2_MORE)
+            return result;
+        block.len = 0;
     }
     return TRACE_HTTP2_MORE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * One request over HTTP/2 as `weir trace --http-version 2` sends it, and the head of its answer. It
- * knows no socket. The bodies of answers are not read.
+ * knows no socket. The bodies of answers are not read, and early hints (103) are skipped.
  */
 #pragma once
 

@@ -8,20 +8,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+
+from tests.e2e.certificates import Pair
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*arguments: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"],
+            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu", *arguments],
         )
         yield browser
         browser.close()
+
+
+@contextmanager
+def trusting_chromium(pair: Pair) -> Iterator[Browser]:
+    """A browser for which this certificate has no error. It keeps answers with it in its cache,
+    which it does not while it ignores errors."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no browser at {CHROMIUM}")
+    with chromium(f"--ignore-certificate-errors-spki-list={pair.key_digest()}") as browser:
+        yield browser
 
 
 class Watch:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import shutil
 import socket
 import ssl
@@ -57,6 +59,12 @@ class Pair:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, self.key)
         return context
+
+    def key_digest(self) -> str:
+        """The SHA-256 of the public key in base64, as browsers pin keys."""
+        command = ("openssl", "pkey", "-in", str(self.key), "-pubout", "-outform", "DER")
+        done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, check=True)
+        return base64.b64encode(hashlib.sha256(done.stdout).digest()).decode()
 
     def replace_with(self, other: Pair) -> None:
         """Renames the files of another pair over these, as programs that renew do."""

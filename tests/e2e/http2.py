@@ -238,6 +238,7 @@ class Stream:
     body: bytearray = field(default_factory=bytearray)
     ended: bool = False
     reset: int | None = None
+    interim: list[tuple[int, list[tuple[str, str]]]] = field(default_factory=list)
 
 
 def read_frames(received: bytes) -> Iterator[Frame]:
@@ -477,6 +478,10 @@ class Client:
         if stream.status is not None or stream.ended or stream.reset is not None:
             raise Http2Error(f"a second head on stream {number}")
         check_fields(fields)
+        if fields[0][1].startswith("1"):  # RFC 9113 section 8.1: it does not end the stream
+            assert not first_flags & END_STREAM
+            stream.interim.append((int(fields[0][1]), fields[1:]))
+            return
         stream.status = int(fields[0][1])
         stream.fields = fields[1:]
         stream.ended = bool(first_flags & END_STREAM)

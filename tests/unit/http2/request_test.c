@@ -159,6 +159,31 @@ static void lends_the_priority_and_the_length(void **state)
     assert_true(span_equal(request.priority, SPAN("u=5")));
 }
 
+static void knows_a_navigation_without_writing_its_field(void **state)
+{
+    (void)state;
+    assert_decodes(GET "sec-fetch-mode: navigate\nx-b: 2\n", HEAD "\r\n");
+    assert_true(request.navigates);
+    assert_decodes(GET "sec-fetch-mode: no-cors\n", HEAD "\r\n");
+    assert_false(request.navigates);
+    assert_decodes(GET "sec-fetch-dest: navigate\n", HEAD "\r\n");
+    assert_false(request.navigates);
+}
+
+static void knows_a_navigation_from_the_dynamic_table(void **state)
+{
+    (void)state;
+    char block[200];
+    size_t len = hpack_bytes("82 87 41 09 612e 6578 616d 706c 65 04 02 2f78"
+                             "40 0e 7365 632d 6665 7463 682d 6d6f 6465 08 6e61 7669 6761 7465",
+                             block, sizeof(block));
+    for (unsigned round = 0; round < 3; round++) {
+        assert_int_equal(decode_block(span_of(block, len), false), HTTP2_REQUEST_DECODED);
+        assert_true(request.navigates);
+        len = hpack_bytes("82 87 bf 04 02 2f78 be", block, sizeof(block));
+    }
+}
+
 /* Fields of the dynamic table, and values that the table does not keep. */
 static void reads_the_same_request_from_the_dynamic_table(void **state)
 {
@@ -579,6 +604,8 @@ int main(void)
         TEST(reads_pseudo_fields_in_any_order),
         TEST(drops_fields_that_the_server_does_not_read),
         TEST(lends_the_priority_and_the_length),
+        TEST(knows_a_navigation_without_writing_its_field),
+        TEST(knows_a_navigation_from_the_dynamic_table),
         TEST(reads_the_same_request_from_the_dynamic_table),
         TEST(rfc_9113_section_8_2_1_field_names),
         TEST(rfc_9113_section_8_2_1_field_values),
