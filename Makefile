@@ -21,8 +21,8 @@ TIMES := 10
 
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]')
 
-.PHONY: help run build test test-all check analysis unit property conformance concurrency e2e \
-        lab-test faults bench lab asan tsan valgrind package coverage under-load fuzz soak \
+.PHONY: help run build test test-all check analysis unit property conformance cost concurrency \
+        e2e lab-test faults bench lab asan tsan valgrind package coverage under-load fuzz soak \
         pictures format diagram install uninstall deb dist clean hooks ready-to-run \
         ready-to-test ready-to-bench ready-to-lab ready-to-package
 
@@ -59,6 +59,9 @@ property: ready-to-test ## property tests (SEED=n replays one)
 
 conformance: ready-to-test ## the cases of tests/conformance, in memory
 	@$(STAGES) conformance
+
+cost: ready-to-test ## instructions of requests, beside the record (WHY="reason" records them)
+	@$(STAGES) cost
 
 concurrency: ready-to-test ## tests of what threads share
 	@$(STAGES) concurrency

@@ -179,6 +179,16 @@ def on_build(tool: str) -> Callable[[], Tally]:
     return lambda: outcome(run([sys.executable, f"tools/{tool}", str(build("gcc"))]))
 
 
+def instructions() -> Tally:
+    """Compares the cost of requests with the record. WHY, a reason, writes the record."""
+    if not shutil.which("valgrind"):
+        say("skipped: valgrind is not installed")
+        return ONE_SKIPPED
+    words = [sys.executable, "tools/instructions.py", str(build("gcc"))]
+    why = os.environ.get("WHY", "")
+    return outcome(run([*words, *(["--record", why] if why else [])]))
+
+
 def clang_tidy() -> Tally:
     if not shutil.which("clang-tidy"):
         say("skipped: clang-tidy is not installed")
@@ -266,6 +276,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
         "conformance": [("conformance cases in memory", meson_tests("gcc", "conformance"))],
         "property": [("property tests", meson_tests("gcc", "property"))],
         "corpus": [("saved fuzz inputs", meson_tests("gcc", "fuzz"))],
+        "cost": [("instructions of requests", instructions)],
         "e2e": [
             ("end to end", pytest("tests/e2e", server="gcc", processes=SIDE_BY_SIDE)),
         ],
@@ -331,7 +342,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
 # Stages that run side by side: groups of lanes, each lane of stages one after the other.
 # The lanes of `check` and `analysis` only compute, and delay no test.
 LANES: dict[str, list[list[str]]] = {
-    "test": [["build", "unit", "conformance", "property", "corpus", "e2e"], ["check"]],
+    "test": [["build", "unit", "conformance", "property", "corpus", "cost", "e2e"], ["check"]],
     "rest": [
         ["asan"],
         ["tsan", "concurrency"],
