@@ -3,83 +3,27 @@
  * Whole configurations: file, environment and command line together, in a
  * folder of their own that has the sites site/ and other/.
  */
-#include "config/read.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "unit/config/folder.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static char top[] = "/tmp/weir-config-XXXXXX";
+static const char *const folders[] = { "site/.git", "site/errors", "other" };
 
-static void write_file(const char *path, const char *text)
+static int make_folders(void **state)
 {
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    if (!mkdtemp(top) || chdir(top) < 0)
+    if (make_folder(state) < 0)
         return -1;
-    mkdir("site", 0755);
-    mkdir("site/.git", 0755);
-    mkdir("site/errors", 0755);
-    mkdir("other", 0755);
-    write_file("site/index.html", "hello");
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        mkdir(folders[i], 0755);
     return 0;
 }
 
-static int remove_folder(void **state)
+static int remove_folders(void **state)
 {
-    (void)state;
-    static const char *const files[] = { "weir.conf", "site/index.html" };
-    static const char *const folders[] = { "site/.git", "site/errors", "site", "other" };
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-        unlink(files[i]);
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
         rmdir(folders[i]);
-    return chdir("/") < 0 ? -1 : rmdir(top);
-}
-
-/* The problems as they are printed. Free it. */
-static char *problems_of(const struct config_store *store)
-{
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    assert_non_null(out);
-    config_read_print_problems(store, out);
-    fclose(out);
-    return text;
-}
-
-static char *explanation_of(const struct config_store *store)
-{
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    assert_non_null(out);
-    config_read_explain(store, out);
-    fclose(out);
-    return text;
-}
-
-static struct config_store *read_text(const char *text)
-{
-    write_file("weir.conf", text);
-    struct config_request request = { .file = "weir.conf" };
-    return config_read(&request);
+    return remove_folder(state);
 }
 
 /* Reads and insists that there are no errors. */
@@ -92,19 +36,6 @@ static struct config_store *read_good(const struct config_request *request)
     }
     return store;
 }
-
-/* The text gives exactly these lines. */
-static void assert_problems(const char *text, const char *expected)
-{
-    struct config_store *store = read_text(text);
-    char *problems = problems_of(store);
-    if (strcmp(problems, expected) != 0)
-        fail_msg("%s---\ngives\n%s---\nexpected\n%s---", text, problems, expected);
-    free(problems);
-    config_read_free(store);
-}
-
-#define SITE "[site a]\nroot = site\n"
 
 static void uses_the_defaults(void **state)
 {
@@ -706,5 +637,5 @@ int main(void)
         cmocka_unit_test(explains_every_value_with_its_origin),
         cmocka_unit_test(writes_no_file),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_folders, remove_folders);
 }

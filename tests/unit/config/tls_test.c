@@ -3,76 +3,29 @@
  * The settings of https in whole configurations, in a folder of their own. The certificates are
  * files of any content: this layer does not read them.
  */
-#include "config/read.h"
+#include "unit/config/folder.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
+static const char *const files[] = { "c.pem", "k.pem", "both.pem", "site/k.pem" };
 
-#include <cmocka.h>
-
-#include <sys/stat.h>
-#include <unistd.h>
-
-static char top[] = "/tmp/weir-config-XXXXXX";
-
-static const char *const files[] = { "weir.conf", "c.pem", "k.pem", "both.pem", "site/k.pem" };
-
-static void write_file(const char *path, const char *text)
+static int make_pairs(void **state)
 {
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(chmod(path, 0600), 0);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    if (!mkdtemp(top) || chdir(top) < 0)
+    if (make_folder(state) < 0)
         return -1;
-    mkdir("site", 0755);
-    for (size_t i = 1; i < sizeof(files) / sizeof(files[0]); i++)
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         write_file(files[i], "-");
+        assert_int_equal(chmod(files[i], 0600), 0);
+    }
     return 0;
 }
 
-static int remove_folder(void **state)
+static int remove_pairs(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
         unlink(files[i]);
-    rmdir("site");
-    return chdir("/") < 0 ? -1 : rmdir(top);
-}
-
-static struct config_store *read_text(const char *text)
-{
-    write_file("weir.conf", text);
-    struct config_request request = { .file = "weir.conf" };
-    return config_read(&request);
-}
-
-/* The text gives exactly these lines. */
-static void assert_problems(const char *text, const char *expected)
-{
-    struct config_store *store = read_text(text);
-    char *problems = NULL;
-    size_t len;
-    FILE *out = open_memstream(&problems, &len);
-    assert_non_null(out);
-    config_read_print_problems(store, out);
-    fclose(out);
-    if (strcmp(problems, expected) != 0)
-        fail_msg("%s---\ngives\n%s---\nexpected\n%s---", text, problems, expected);
-    free(problems);
-    config_read_free(store);
+    return remove_folder(state);
 }
 
 #define HTTPS "[server]\nlisten = https://*:443\n"
-#define SITE  "[site a]\nroot = site\n"
 #define PAIR  "tls-certificate = c.pem\ntls-key = k.pem\n"
 
 static void a_site_has_its_certificates_in_order(void **state)
@@ -256,5 +209,5 @@ int main(void)
         cmocka_unit_test(the_statistics_page_uses_the_certificates_of_sites),
         cmocka_unit_test(hsts_is_sent_once),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_pairs, remove_pairs);
 }
