@@ -6,8 +6,8 @@
  */
 #include "os/clock.h"
 #include "site/coder.h"
-#include "site/compressor.h"
 #include "site/mime.h"
+#include "support/compressing.h"
 #include "tree.h"
 
 #include <pthread.h>
@@ -23,31 +23,6 @@ static struct site_compressor *compressor;
 static _Atomic bool stop;
 static _Atomic uint64_t wrong, variants_seen, answers;
 static _Atomic uint64_t now_ns = 1;
-
-static pthread_t compressing;
-static bool compresses;
-
-static void *compress_in_thread(void *made)
-{
-    while (site_compressor_work(*(struct site_compressor **)made))
-        continue;
-    return NULL;
-}
-
-static bool start_thread(void *made)
-{
-    compresses = pthread_create(&compressing, NULL, compress_in_thread, made) == 0;
-    return compresses;
-}
-
-static void end_compressor(struct site_compressor *made)
-{
-    site_compressor_stop(made);
-    if (compresses)
-        assert_int_equal(pthread_join(compressing, NULL), 0);
-    compresses = false;
-    site_compressor_free(made);
-}
 
 static void note_if(bool is_wrong)
 {
@@ -154,7 +129,7 @@ static void variants_always_belong_to_their_plain_file(void **state)
         (struct site_compressor_plan){ .cpu_percent = 100,
                                        .share_bytes = 1024 * 1024,
                                        .entry_bytes = 14 * FILE_BYTES / SITE_CACHE_ENTRY_SHARE,
-                                       .start = start_thread,
+                                       .start = start_compressing,
                                        .context = &compressor });
     assert_true(mime != NULL && cache != NULL && compressor != NULL);
 
@@ -165,7 +140,7 @@ static void variants_always_belong_to_their_plain_file(void **state)
     atomic_store(&stop, true);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(ids[i], NULL), 0);
-    end_compressor(compressor);
+    end_compressing(compressor);
     site_cache_free(cache);
     site_close(site);
     site_mime_free(mime);

@@ -4,39 +4,13 @@
  * until the thread has counted a result, and lets the site's time pass by itself.
  */
 #include "site/coder.h"
-#include "site/compressor.h"
+#include "support/compressing.h"
 #include "unit/site/fixture.h"
 
-#include <pthread.h>
 #include <unistd.h>
 #include <zlib.h>
 
 enum { TEXT_BYTES = 5000, MEMORY_MAX = 64 * 1024, GZIP = 1 << SITE_GZIP };
-
-static pthread_t compressing;
-static bool compresses;
-
-static void *compress_in_thread(void *made)
-{
-    while (site_compressor_work(*(struct site_compressor **)made))
-        continue;
-    return NULL;
-}
-
-static bool start_thread(void *made)
-{
-    compresses = pthread_create(&compressing, NULL, compress_in_thread, made) == 0;
-    return compresses;
-}
-
-static void end_compressor(struct site_compressor *made)
-{
-    site_compressor_stop(made);
-    if (compresses)
-        assert_int_equal(pthread_join(compressing, NULL), 0);
-    compresses = false;
-    site_compressor_free(made);
-}
 
 struct bench {
     struct fixture *f;
@@ -56,7 +30,7 @@ static void begin_with(struct fixture *f, size_t body_max, size_t share_bytes)
         site_compressor_new((struct site_compressor_plan){ .cpu_percent = 100,
                                                            .share_bytes = share_bytes,
                                                            .entry_bytes = 128 * 1024,
-                                                           .start = start_thread,
+                                                           .start = start_compressing,
                                                            .context = &bench.compressor });
     assert_non_null(bench.compressor);
     for (size_t i = 0; i < TEXT_BYTES; i++)
@@ -71,7 +45,7 @@ static void begin(struct fixture *f, size_t body_max)
 
 static void end(void)
 {
-    end_compressor(bench.compressor);
+    end_compressing(bench.compressor);
 }
 
 static struct site_compressor_totals totals(void)
