@@ -6,114 +6,70 @@
 #include "session/access.h"
 
 #include "base/base64.h"
-#include "session/hosts.h"
-#include "session/thread.h"
-#include "site/mime.h"
 #include "task/task.h"
-#include "tree.h"
+#include "world.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#define SECOND UINT64_C(1000000000)
-
-/* The password is `sesame`, or for `slow` a comparison of some hundredths of a second. */
+/* The password is `sesame`. */
 #define ALICE "alice:$2b$04$abcdefghijklmnopqrstuuinwY/tkBVrn3xrxQI/TgnMHhkvl85RW\n"
+
+/* A part of the file. */
+#define CONTENT "ssss"
 
 enum { WAIT_MS = 60 * 1000 };
 
 static struct {
-    struct tree tree;
-    struct site_mime *mime;
-    struct site *site;
     struct auth_file *users;
     struct session_access access;
     struct session_guard guard;
     char challenge[SESSION_CHALLENGE_MAX];
-    struct session_site sites[2]; /* the second one is open to all */
-    struct log_access_sink log;
-    struct session_shared shared;
-    struct session_thread thread;
     struct task_home home;
-    uint64_t now_ns;
-} world;
+} staff;
 
-static int make_world(void **state)
+/* The second site is open to all. */
+static int make_access_world(void **state)
 {
     (void)state;
-    static const char *const index[] = { "index.html", NULL };
     static const char *const open[] = { "open.test", NULL };
-    static struct site_options options;
-    const char *what, *why;
+    const char *why;
     unsigned line;
-    tree_make(&world.tree);
-    tree_write(&world.tree, "hello.txt", "hello\n");
-    options = (struct site_options){
-        .name = "test", .root = world.tree.path, .index = index, .body_max = 64 * 1024
-    };
-    world.mime = site_mime_new(NULL);
-    world.users = auth_file_parse(SPAN(ALICE), &line, &why);
-    if (!world.users || auth_memory_new(&world.guard.memory) < 0 ||
-        site_open(&world.site, &options, world.mime, &what) < 0)
+    if (make_world() < 0)
         return -1;
-    world.access = (struct session_access){
-        .users = world.users,
-        .challenge = session_access_challenge(world.challenge, "Staff"),
+    staff.users = auth_file_parse(SPAN(ALICE), &line, &why);
+    if (!staff.users || auth_memory_new(&staff.guard.memory) < 0)
+        return -1;
+    staff.access = (struct session_access){
+        .users = staff.users,
+        .challenge = session_access_challenge(staff.challenge, "Staff"),
     };
-    world.sites[0] = (struct session_site){ .site = world.site, .access = &world.access };
+    staff.home = (struct task_home){ .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+    world.sites[0].access = &staff.access;
     world.sites[1] = (struct session_site){ .site = world.site, .hosts = open };
-    if (log_access_open(&world.log, "off", LOG_COMBINED, NULL) < 0)
-        return -1;
-    struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
-    world.shared = (struct session_shared){
-        .sites = world.sites,
-        .site_count = 2,
-        .hosts = session_hosts_new(world.sites, 2),
-        .cache = site_cache_new(limits, 1),
-        .log = &world.log,
-        .guard = &world.guard,
-        .tasks = task_pool_new(1, 2),
-        .h2c = true,
-        .header_timeout_ns = 10 * SECOND,
-        .body_timeout_ns = 30 * SECOND,
-        .idle_timeout_ns = 60 * SECOND,
-        .send_timeout_ns = 20 * SECOND,
-        .send_step_bytes = SESSION_SEND_STEP,
-    };
-    world.now_ns = 1000 * SECOND;
-    world.home = (struct task_home){ .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
-    if (session_thread_start(&world.thread, &world.shared, 0) < 0)
-        return -1;
-    session_thread_tick(&world.thread, world.now_ns, 1800000000);
-    return 0;
+    world.shared.site_count = 2;
+    world.shared.guard = &staff.guard;
+    world.shared.tasks = task_pool_new(1, 2);
+    world.shared.h2c = true;
+    return start_world();
 }
 
-static int end_world(void **state)
+static int end_access_world(void **state)
 {
     (void)state;
-    session_thread_stop(&world.thread);
+    const int rc = end_world();
     task_pool_free(world.shared.tasks);
-    site_cache_free(world.shared.cache);
-    session_hosts_free(world.shared.hosts);
-    site_close(world.site);
-    site_mime_free(world.mime);
-    log_access_close(&world.log);
-    auth_file_free(world.users);
-    auth_memory_free(world.guard.memory);
-    close(world.home.wake_fd);
-    tree_remove(&world.tree);
-    return 0;
+    auth_file_free(staff.users);
+    auth_memory_free(staff.guard.memory);
+    close(staff.home.wake_fd);
+    return rc;
 }
 
 /* ---- requests ---- */
 
-static struct session open_session(uint8_t last_byte)
+static struct session open_client(uint8_t last_byte)
 {
-    struct session s;
-    const struct session_origin origin = { .peer = { .family = 4,
-                                                     .address = { 192, 0, 2, last_byte } } };
-    session_open(&s, &world.thread, origin, world.now_ns);
-    return s;
+    return open_from((struct session_peer){ .family = 4, .address = { 192, 0, 2, last_byte } });
 }
 
 /* A request with credentials, `user:password`, or NULL. */
@@ -123,14 +79,9 @@ static const char *request_of(const char *credentials)
     char encoded[512] = "";
     if (credentials)
         base64_encode((const uint8_t *)credentials, strlen(credentials), encoded);
-    (void)snprintf(text, sizeof(text), "GET /hello.txt HTTP/1.1\r\nHost: a\r\n%s%s%s\r\n",
+    (void)snprintf(text, sizeof(text), "GET /small.html HTTP/1.1\r\nHost: a\r\n%s%s%s\r\n",
                    credentials ? "Authorization: Basic " : "", encoded, credentials ? "\r\n" : "");
     return text;
-}
-
-static unsigned feed(struct session *s, const char *text)
-{
-    return session_feed(s, span_text(text), world.now_ns);
 }
 
 static char answer[64 * 1024];
@@ -163,7 +114,7 @@ static bool answers(const char *text)
 /* The status of the answer to one request, by a thread that compares in its call. */
 static int status_of(const char *request)
 {
-    struct session s = open_session(1);
+    struct session s = open_client(1);
     assert_int_equal(feed(&s, request), SESSION_WRITE);
     (void)send_all(&s);
     session_close(&s);
@@ -175,10 +126,10 @@ static unsigned resume_ready(struct session *expected)
 {
     struct session *ready;
     while (!(ready = session_thread_next_ready(&world.thread))) {
-        struct pollfd end = { .fd = world.home.wake_fd, .events = POLLIN };
+        struct pollfd end = { .fd = staff.home.wake_fd, .events = POLLIN };
         uint64_t wakes;
         assert_int_equal(poll(&end, 1, WAIT_MS), 1);
-        assert_int_equal(read(world.home.wake_fd, &wakes, sizeof(wakes)), sizeof(wakes));
+        assert_int_equal(read(staff.home.wake_fd, &wakes, sizeof(wakes)), sizeof(wakes));
     }
     assert_ptr_equal(ready, expected);
     return session_resume(ready, world.now_ns);
@@ -190,7 +141,7 @@ static void only_the_right_credentials_have_access(void **state)
 {
     (void)state;
     assert_int_equal(status_of(request_of("alice:sesame")), 200);
-    assert_true(answers("hello\n"));
+    assert_true(answers(CONTENT));
     assert_int_equal(status_of(request_of(NULL)), 401);
     assert_true(answers("\r\nWWW-Authenticate: Basic realm=\"Staff\", charset=\"UTF-8\"\r\n"));
     assert_int_equal(status_of(request_of("alice:Sesame")), 401);
@@ -198,11 +149,11 @@ static void only_the_right_credentials_have_access(void **state)
     assert_int_equal(status_of(request_of("bob:sesame")), 401);
     assert_int_equal(status_of(request_of(":sesame")), 401);
     assert_int_equal(status_of(request_of("alice")), 401);
-    assert_int_equal(status_of("GET /hello.txt HTTP/1.1\r\nHost: a\r\n"
+    assert_int_equal(status_of("GET /small.html HTTP/1.1\r\nHost: a\r\n"
                                "Authorization: Basic YWxpY2U6c2VzYW1l\r\n"
                                "Authorization: Basic YWxpY2U6c2VzYW1l\r\n\r\n"),
                      401);
-    assert_int_equal(status_of("GET /hello.txt HTTP/1.1\r\nHost: open.test\r\n\r\n"), 200);
+    assert_int_equal(status_of("GET /small.html HTTP/1.1\r\nHost: open.test\r\n\r\n"), 200);
 }
 
 static void assert_refused(const char *method, const char *target, const char *fields)
@@ -214,7 +165,7 @@ static void assert_refused(const char *method, const char *target, const char *f
                    fields);
     if (status_of(request) != 401)
         fail_msg("%s\n%s", request, answer);
-    assert_false(answers("hello\n"));
+    assert_false(answers(CONTENT));
     assert_false(answers("ETag"));
 }
 
@@ -223,24 +174,24 @@ static void an_answer_without_access_says_nothing_about_the_site(void **state)
 {
     (void)state;
     static const char *const targets[] = {
-        "/hello.txt",
+        "/small.html",
         "/absent",
-        "/hello.txt/",
-        "//hello.txt",
-        "/./hello.txt",
-        "/a/../hello.txt",
-        "/%68ello.txt",
-        "/hello.txt?x",
+        "/small.html/",
+        "//small.html",
+        "/./small.html",
+        "/a/../small.html",
+        "/%73mall.html",
+        "/small.html?x",
         "/",
         "*",
-        "http://a/hello.txt",
-        "/HELLO.TXT",
+        "http://a/small.html",
+        "/SMALL.HTML",
         "/.hidden",
-        "/hello.txt.gz",
+        "/small.html.gz",
         "/x/.well-known/acme-challenge/",
         "/.well-known/acme-challenge",
-        "/.well-known/acme-challenge/../../hello.txt",
-        "/.well-known/acme-challenge/%2e%2e/%2e%2e/hello.txt",
+        "/.well-known/acme-challenge/../../small.html",
+        "/.well-known/acme-challenge/%2e%2e/%2e%2e/small.html",
     };
     static const char *const methods[] = { "GET", "HEAD", "OPTIONS", "POST", "BREW" };
     static const char *const fields[] = {
@@ -283,15 +234,15 @@ static void an_address_with_many_wrong_passwords_waits(void **state)
 static void a_session_waits_while_a_password_is_compared(void **state)
 {
     (void)state;
-    world.thread.home = &world.home;
-    struct session s = open_session(1);
+    world.thread.home = &staff.home;
+    struct session s = open_client(1);
     assert_int_equal(feed(&s, request_of("alice:sesame")), SESSION_WAIT);
     assert_true(session_is_pending(&s));
     assert_false(session_idle(&s));
     assert_int_equal(session_room(&s), 0);
     assert_int_equal(resume_ready(&s), SESSION_WRITE);
     assert_int_equal(send_all(&s), SESSION_READ);
-    assert_true(answers("HTTP/1.1 200 OK\r\n") && answers("hello\n"));
+    assert_true(answers("HTTP/1.1 200 OK\r\n") && answers(CONTENT));
     assert_false(session_is_pending(&s));
     assert_true(session_idle(&s));
 
@@ -326,11 +277,11 @@ static void serve(struct session *s, unsigned want)
 static void answers_keep_their_order(void **state)
 {
     (void)state;
-    static const char *const open_request = "GET /hello.txt HTTP/1.1\r\nHost: open.test\r\n\r\n";
+    static const char *const open_request = "GET /small.html HTTP/1.1\r\nHost: open.test\r\n\r\n";
     static const char *const statuses[] = { "200 OK", "401 Unauthorized", "200 OK", "200 OK" };
     char requests[4096];
-    world.thread.home = &world.home;
-    struct session s = open_session(1);
+    world.thread.home = &staff.home;
+    struct session s = open_client(1);
     (void)snprintf(requests, sizeof(requests), "%s%s", open_request, request_of("alice:wrong"));
     (void)snprintf(requests + strlen(requests), sizeof(requests) - strlen(requests), "%s%s",
                    request_of("alice:sesame"), open_request);
@@ -351,8 +302,8 @@ static void a_ready_answer_follows_what_is_being_sent(void **state)
 {
     (void)state;
     char requests[2048];
-    world.thread.home = &world.home;
-    struct session s = open_session(1);
+    world.thread.home = &staff.home;
+    struct session s = open_client(1);
     (void)snprintf(requests, sizeof(requests), "GET /absent HTTP/1.1\r\nHost: open.test\r\n\r\n%s",
                    request_of("alice:sesame"));
     assert_int_equal(feed(&s, requests), SESSION_WRITE);
@@ -370,7 +321,7 @@ static void a_ready_answer_follows_what_is_being_sent(void **state)
 static void a_resume_without_a_reason_changes_nothing(void **state)
 {
     (void)state;
-    struct session s = open_session(1);
+    struct session s = open_client(1);
     assert_int_equal(session_resume(&s, world.now_ns), SESSION_READ);
     assert_int_equal(feed(&s, request_of("alice:sesame")), SESSION_WRITE);
     assert_int_equal(session_resume(&s, world.now_ns), SESSION_WRITE);
@@ -381,9 +332,9 @@ static void a_resume_without_a_reason_changes_nothing(void **state)
 static void a_client_that_leaves_is_not_answered(void **state)
 {
     (void)state;
-    world.thread.home = &world.home;
+    world.thread.home = &staff.home;
     for (unsigned i = 0; i < 50; i++) {
-        struct session s = open_session((uint8_t)i);
+        struct session s = open_client((uint8_t)i);
         assert_int_equal(feed(&s, request_of("alice:wrong")), SESSION_WAIT);
         session_close(&s);
         assert_null(session_thread_next_ready(&world.thread));
@@ -397,9 +348,9 @@ static void a_full_queue_refuses(void **state)
     (void)state;
     struct session sessions[MANY];
     unsigned refused = 0, waiting = 0;
-    world.thread.home = &world.home;
+    world.thread.home = &staff.home;
     for (unsigned i = 0; i < MANY; i++) {
-        sessions[i] = open_session((uint8_t)i);
+        sessions[i] = open_client((uint8_t)i);
         unsigned want = feed(&sessions[i], request_of("alice:wrong"));
         waiting += want == SESSION_WAIT;
         if (want != SESSION_WRITE)
@@ -417,8 +368,8 @@ static void a_full_queue_refuses(void **state)
 static void an_answer_is_not_pending_for_ever(void **state)
 {
     (void)state;
-    world.thread.home = &world.home;
-    struct session s = open_session(1);
+    world.thread.home = &staff.home;
+    struct session s = open_client(1);
     assert_int_equal(feed(&s, request_of("alice:sesame")), SESSION_WAIT);
     world.now_ns = session_deadline_ns(&s);
     session_thread_tick(&world.thread, world.now_ns, 1800000030);
@@ -434,11 +385,11 @@ static void an_answer_is_not_pending_for_ever(void **state)
 static void a_body_follows_a_request_that_waits(void **state)
 {
     (void)state;
-    world.thread.home = &world.home;
-    struct session s = open_session(1);
-    assert_int_equal(feed(&s, "GET /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n"
+    world.thread.home = &staff.home;
+    struct session s = open_client(1);
+    assert_int_equal(feed(&s, "GET /small.html HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n"
                               "Authorization: Basic YWxpY2U6c2VzYW1l\r\n\r\nbody"
-                              "GET /hello.txt HTTP/1.1\r\nHost: open.test\r\n\r\n"),
+                              "GET /small.html HTTP/1.1\r\nHost: open.test\r\n\r\n"),
                      SESSION_WAIT);
     assert_int_equal(resume_ready(&s), SESSION_WRITE);
     assert_int_equal(send_all(&s), SESSION_READ);
@@ -451,10 +402,11 @@ static void a_body_follows_a_request_that_waits(void **state)
 static void a_chunked_request_waits_after_its_body(void **state)
 {
     (void)state;
-    world.thread.home = &world.home;
-    struct session s = open_session(1);
-    assert_int_equal(feed(&s, "GET /hello.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
-                              "Authorization: Basic YWxpY2U6c2VzYW1l\r\n\r\n2\r\nab\r\n"),
+    world.thread.home = &staff.home;
+    struct session s = open_client(1);
+    assert_int_equal(feed(&s,
+                          "GET /small.html HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+                          "Authorization: Basic YWxpY2U6c2VzYW1l\r\n\r\n2\r\nab\r\n"),
                      SESSION_READ);
     assert_int_equal(feed(&s, "0\r\n\r\n"), SESSION_WAIT);
     assert_int_equal(resume_ready(&s), SESSION_WRITE);
@@ -463,7 +415,7 @@ static void a_chunked_request_waits_after_its_body(void **state)
     session_close(&s);
 }
 
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, make_world, end_world)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, make_access_world, end_access_world)
 
 int main(void)
 {

@@ -62,18 +62,6 @@ static int end_session_world(void **state)
     return rc;
 }
 
-static struct session open_session(void)
-{
-    struct session s;
-    session_open(&s, &world.thread, (struct session_origin){ .peer.family = 4 }, world.now_ns);
-    return s;
-}
-
-static unsigned feed(struct session *s, const char *text)
-{
-    return session_feed(s, span_text(text), world.now_ns);
-}
-
 /* Copies one output, memory and file, at most `most` bytes of it, to `to`. */
 static size_t copy_output(const struct session_out *out, char *to, size_t most)
 {

@@ -37,18 +37,6 @@ static int end_turn_world(void **state)
     return rc;
 }
 
-static struct session open_session(void)
-{
-    struct session s;
-    session_open(&s, &world.thread, (struct session_origin){ .peer.family = 4 }, world.now_ns);
-    return s;
-}
-
-static unsigned feed(struct session *s, const char *text)
-{
-    return session_feed(s, span_text(text), world.now_ns);
-}
-
 /* Sends everything. Returns how many answers begin so; bodies in files are not read. */
 static size_t count_answers(struct session *s, const char *beginning)
 {

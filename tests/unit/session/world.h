@@ -6,6 +6,7 @@
 #pragma once
 
 #include "session/hosts.h"
+#include "session/proxy.h"
 #include "session/thread.h"
 #include "site/mime.h"
 
@@ -158,4 +159,31 @@ static inline unsigned references_of(const char *path)
         SITE_FILE);
     assert_false(fresh);
     return atomic_load(&entry->cache.references);
+}
+
+/* A connection from `peer`. */
+static inline struct session open_from(struct session_peer peer)
+{
+    struct session s;
+    const struct session_origin origin = {
+        .peer = peer,
+        .proxied = session_proxy_expects(&world.shared, &peer),
+    };
+    session_open(&s, &world.thread, origin, world.now_ns);
+    return s;
+}
+
+static inline struct session open_session(void)
+{
+    return open_from((struct session_peer){ .family = 4 });
+}
+
+static inline unsigned feed_span(struct session *s, struct span bytes)
+{
+    return session_feed(s, bytes, world.now_ns);
+}
+
+static inline unsigned feed(struct session *s, const char *text)
+{
+    return feed_span(s, span_text(text));
 }
