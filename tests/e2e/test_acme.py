@@ -4,7 +4,6 @@ except for the folders and for the address of the issuer."""
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import ssl
@@ -16,13 +15,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import run
 from tests.e2e.acme import Issuer, issuer, need
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.running import RUNTIME, TOP, WEIR, Server
 from tests.e2e.wire import Connection
-from tests.waiting import LIMIT_S, wait_until
+from tests.waiting import wait_until
 
 HOST = "shop.example.org"
+OURS = {"RUNTIME_DIRECTORY": str(RUNTIME)}  # so that `weir reload` finds the server
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 ONE_MODEL = pytest.mark.parametrize("model", ["percore"])  # the master is the same in every model
 
@@ -33,20 +34,6 @@ def steps_for(client: str) -> list[str]:
     found = re.search(rf"^\*\*{client}\*\*\n\n```sh\n(.*?)```", text, re.MULTILINE | re.DOTALL)
     assert found, client
     return found[1].splitlines()
-
-
-def run(words: list[str], **environment: str) -> None:
-    done = subprocess.run(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-        env={**os.environ, "RUNTIME_DIRECTORY": str(RUNTIME), **environment},
-    )
-    assert done.returncode == 0, f"{words}\n{done.stdout}"
 
 
 class Shop:
@@ -73,7 +60,7 @@ class Shop:
             f"https://127.0.0.1:{self.https}, http://127.0.0.1:{self.http}",
             f"tls-certificate = {certificate}\ntls-key = {key}\nhttps-redirect = on\n",
         )
-        run([str(WEIR), "reload", str(self.running.popen.pid)])
+        run([str(WEIR), "reload", str(self.running.popen.pid)], **OURS)
 
     def get(self) -> int:
         """The status of a plain request."""
@@ -172,7 +159,7 @@ def test_uacme_gets_and_renews_a_certificate(
         def call(step: str) -> None:
             assert step.startswith("uacme ")
             command = f"{trusting} {step.replace('uacme', options, 1)}"
-            run([*alone, "sh", "-c", command], **environment)
+            run([*alone, "sh", "-c", command], **OURS, **environment)
 
         def first() -> None:
             call(new)
@@ -197,7 +184,7 @@ def test_certbot_gets_and_renews_a_certificate(
             words += ["--server", issued_by.directory, "--non-interactive"]
             for kind in ("config", "work", "logs"):
                 words += [f"--{kind}-dir", str(state / kind)]
-            run(words, REQUESTS_CA_BUNDLE=str(issued_by.own.certificate))
+            run(words, REQUESTS_CA_BUNDLE=str(issued_by.own.certificate), **OURS)
 
         def first() -> None:
             words = shlex.split(step.replace("/srv/shop", str(site)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
+from tests.disk import full
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Server
 from tests.e2e.statistics import read
@@ -18,20 +18,6 @@ from tests.waiting import wait_until
 
 CYCLES = 4
 AT_ONCE = 10  # clients, so that each worker gets some
-
-
-@contextlib.contextmanager
-def full(disk: Path) -> Iterator[None]:
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        for size in (4096, 1):
-            with contextlib.suppress(OSError):
-                while True:
-                    file.write(bytes(size))
-    try:
-        yield
-    finally:
-        filler.unlink()
 
 
 def dropped(running: Server) -> int:

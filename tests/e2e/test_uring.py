@@ -221,41 +221,49 @@ def test_resets_during_sends_leave_no_receive_behind(rings: ServerFactory, site:
         assert connection.get("/hello.txt").body == b"hello\n"
 
 
+LARGE = b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def flood(running: Server, clients: list[Connection]) -> int:
+    """The only worker is stopped while the clients send, so all that they send waits at once.
+    Returns by how much the memory of the server has grown, in KiB."""
+    (worker,) = running.workers()
+    before = resident_kib(running)
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        for client in clients:
+            client.socket.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while client.socket.send(LARGE * 1000):
+                    pass
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+    with connect(running.address) as other:
+        for _ in range(20):
+            assert other.get("/hello.txt").status == 200
+    return resident_kib(running) - before
+
+
 def test_only_the_first_early_input_of_a_connection_is_kept(
     rings: ServerFactory, site: Path
 ) -> None:
     """The server is stopped while the clients send, so all that they send waits at once."""
     count, size = 20, 15_000_000
-    large = b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n"
     with (site / "big.bin").open("wb") as big:
         big.truncate(size)
     running = rings("--threads", "1", "--workers", "1")
-    (worker,) = running.workers()
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connect(running.address)) for _ in range(count)]
         for client in clients:
             assert client.get("/hello.txt").status == 200
-            client.send(large)
+            client.send(LARGE)
             assert client.socket.recv(12) == b"HTTP/1.1 200"
-            client.send(large)  # early
+            client.send(LARGE)  # early
             client.data = b"HTTP/1.1 200"
             assert [len(client.read().body) for _ in range(2)] == [size, size]
-            client.send(large)
+            client.send(LARGE)
             assert client.socket.recv(12) == b"HTTP/1.1 200"
-        before = resident_kib(running)
-        os.kill(worker.pid, signal.SIGSTOP)
-        try:
-            for client in clients:
-                client.socket.setblocking(False)
-                with contextlib.suppress(BlockingIOError):
-                    while client.socket.send(large * 1000):
-                        pass
-        finally:
-            os.kill(worker.pid, signal.SIGCONT)
-        with connect(running.address) as other:
-            for _ in range(20):
-                assert other.get("/hello.txt").status == 200
-        assert resident_kib(running) - before < count * 16
+        assert flood(running, clients) < count * 16
 
 
 @pytest.mark.skipif(kernel() < (6, 8), reason="the kernel takes more before it can be stopped")
@@ -263,32 +271,17 @@ def test_the_first_early_input_of_a_connection_is_bounded(rings: ServerFactory, 
     """The clients have waited for each answer, so the kernel receives from them repeatedly. Then
     the server is stopped while they send much behind a request whose answer they do not read."""
     count = 40
-    large = b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n"
     with (site / "big.bin").open("wb") as big:
         big.truncate(15_000_000)
     running = rings("--threads", "1", "--workers", "1")
-    (worker,) = running.workers()
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connect(running.address)) for _ in range(count)]
         for client in clients:
             for _ in range(3):
                 assert client.get("/hello.txt").status == 200
-            client.send(large)
+            client.send(LARGE)
             assert client.socket.recv(12) == b"HTTP/1.1 200"
-        before = resident_kib(running)
-        os.kill(worker.pid, signal.SIGSTOP)
-        try:
-            for client in clients:
-                client.socket.setblocking(False)
-                with contextlib.suppress(BlockingIOError):
-                    while client.socket.send(large * 1000):
-                        pass
-        finally:
-            os.kill(worker.pid, signal.SIGCONT)
-        with connect(running.address) as other:
-            for _ in range(20):
-                assert other.get("/hello.txt").status == 200
-        assert resident_kib(running) - before < count * 64
+        assert flood(running, clients) < count * 64
 
 
 @pytest.mark.parametrize("size", [700, 1023, 1024, 1025, 3000, 5000])

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.command import attempt, run
 from tests.e2e.running import Process
 from tests.waiting import LIMIT_S
 
@@ -49,20 +50,10 @@ class Machine:
         )
 
     def attempt(self, command: str, *, root: bool = True) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.words(command, root=root),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
+        return attempt(self.words(command, root=root))
 
     def run(self, command: str, *, root: bool = True) -> str:
-        done = self.attempt(command, root=root)
-        assert done.returncode == 0, f"{command}\n{done.stdout}"
-        return done.stdout
+        return run(self.words(command, root=root))
 
     def changed(self) -> set[str]:
         """The files that differ from those of this machine, without those of dpkg itself."""

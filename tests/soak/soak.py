@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests import waiting
+from tests.disk import full
 from tests.e2e.running import models
 from tests.soak.clients import MARKED, TEMPERS, Crowd
 from tests.soak.site import Site
@@ -114,7 +115,7 @@ class Soak:
 
     async def fill_disk(self) -> None:
         if self.subject.disk:
-            with self.subject.full_disk():
+            with full(self.subject.logs):
                 await asyncio.sleep(2)
 
     async def cut_descriptors(self) -> None:

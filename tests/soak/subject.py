@@ -171,19 +171,6 @@ class Subject:
         return [each for each in self.processes() if str(path) in each.descriptors().values()]
 
     @contextlib.contextmanager
-    def full_disk(self) -> Iterator[None]:
-        filler = self.logs / "filler"
-        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-            for size in (1 << 20, 1 << 12, 1):
-                with contextlib.suppress(OSError):
-                    while True:
-                        file.write(bytes(size))
-        try:
-            yield
-        finally:
-            filler.unlink()
-
-    @contextlib.contextmanager
     def few_descriptors(self, choice: float) -> Iterator[None]:
         """Leaves one worker almost no free descriptor."""
         workers = self.workers()
