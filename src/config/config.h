@@ -67,7 +67,8 @@ struct config_site {
 #undef PATH_SETTING
     const struct config_path *paths; /* in the order of the file */
     unsigned path_count;
-    const struct rules *rules; /* made of `headers` and `paths`; NULL: there are no paths */
+    /* Made of `headers` and `paths`; NULL: there are no paths, and `site_rules` is off. */
+    const struct rules *rules;
 };
 
 /* A field for each SERVER_SETTING. */

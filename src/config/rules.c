@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The first rule of a site with paths is the site's own: it covers every path, and has the `header`
+ * The first rule of a site with rules is the site's own: it covers every path, and has the `header`
  * lines of the site. So a path can replace or remove them.
  */
 #include "config/rules.h"
@@ -407,7 +407,7 @@ void config_rules_build(struct config_store *store)
 {
     struct config_site *site = (struct config_site *)(uintptr_t)store->config.sites;
     for (const struct config_section_values *values = store->sites; values; values = values->next) {
-        if (values->paths)
+        if (values->paths || site->site_rules)
             make_rules(store, values, site);
         site++;
     }

@@ -11,6 +11,7 @@
 #include "program/serve.h"
 #include "server/capacity.h"
 #include "server/compression.h"
+#include "server/sitefiles.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,6 +65,27 @@ static unsigned check_users(const struct config_store *store)
         auth_file_free(users);
     }
     return errors;
+}
+
+/* Reads `_headers` and `_redirects`. Returns the number of lines that cannot be used. */
+static unsigned check_site_files(const struct config *config)
+{
+    struct server_sitefiles files;
+    char origin[CONFIG_ORIGIN_MAX];
+    unsigned shown = 0;
+    char why[SERVER_SITEFILES_WHY_MAX];
+    if (server_sitefiles_open(&files, &config, why) < 0)
+        fprintf(stderr, "weir: %s\n", why);
+    for (const struct config_problem *line = files.lines.first; line; line = line->next) {
+        config_problem_format_origin(line->origin, origin);
+        fprintf(stderr, "%s: warning: %s\n", origin, line->text);
+        shown++;
+    }
+    const unsigned lines = files.lines.warning_count;
+    if (lines > shown)
+        fprintf(stderr, "and %u more warnings\n", lines - shown);
+    server_sitefiles_close(&files);
+    return lines;
 }
 
 static void print_summary(const struct config_store *store, const char *name, unsigned warnings)
@@ -122,8 +144,10 @@ static int report(const struct check_options *options, const struct config_store
         program_certificates_check(store, &errors, &warnings);
         errors += check_users(store);
     }
-    if (errors == 0)
+    if (errors == 0) {
         warnings += program_rights_check(store);
+        warnings += check_site_files(config_read_result(store));
+    }
     if (errors == 0) {
         print_summary(store, name, warnings);
         return PROGRAM_OK;
@@ -182,7 +206,8 @@ const struct program_command program_check = {
             "error. It opens no socket and writes no file. Settings may follow as for `weir\n"
             "serve`, and are tested too. For each certificate it says whether the key belongs\n"
             "to it, which hosts it lacks, and when it ends. It says where files are not\n"
-            "compressed although `compress` is on.\n"
+            "compressed although `compress` is on, and which lines of `_headers` and\n"
+            "`_redirects` cannot be used.\n"
             "\n"
             "Exit status: 0 when the configuration can be used, 1 when it cannot, 2 when the\n"
             "command line is wrong. Warnings do not count.\n"

@@ -172,8 +172,8 @@ static bool last_star_covers(struct span star, struct span rest, struct span *re
     return rest.len == 0 || rest.at[0] == '/';
 }
 
-bool rules_pattern_matches(const struct rules_pattern *pattern, struct span path,
-                           struct rules_captures *ret_captures)
+static bool stars_cover(const struct rules_pattern *pattern, struct span path,
+                        struct rules_captures *ret_captures)
 {
     const struct span star = span_skip(pattern->text, pattern->literal_len);
 
@@ -194,5 +194,16 @@ bool rules_pattern_matches(const struct rules_pattern *pattern, struct span path
         if (!walk_on(&w) && !walk_back(&w))
             return false;
     keep_captures(&w, ret_captures);
+    return true;
+}
+
+bool rules_pattern_matches(const struct rules_pattern *pattern, struct span path,
+                           struct rules_captures *ret_captures)
+{
+    if (!stars_cover(pattern, path, ret_captures))
+        return false;
+    for (unsigned i = 0; pattern->filled >> i != 0; i++)
+        if ((pattern->filled >> i & 1) != 0 && ret_captures->part[i].len == 0)
+            return false;
     return true;
 }

@@ -24,6 +24,7 @@ struct rules_pattern {
     size_t literal_len;  /* bytes before the first star */
     uint64_t head, mask; /* the first 8 of these bytes, as rules_pattern_head gives them */
     unsigned stars;      /* `**` is one of them */
+    uint8_t filled;      /* bit 1 << place: this star covers a byte at least; the caller sets it */
 };
 
 /* The parts of a path that the stars of a pattern cover, in order. They borrow the path. The part
@@ -47,8 +48,9 @@ static inline uint64_t rules_pattern_head(struct span path)
     return head;
 }
 
-/* Whether the pattern covers the whole path. Each star covers as little as possible. Then
- * *ret_captures has a part for each star. `/` followed by `**` covers the empty path, too. The time
- * is at most in proportion to the length of the path times that of the pattern. */
+/* Whether the pattern covers the whole path. Each star covers as little as possible, and a star
+ * that has to be filled covers a byte at least. Then *ret_captures has a part for each star. `/`
+ * followed by `**` covers the empty path, too. The time is at most in proportion to the length of
+ * the path times that of the pattern. */
 bool rules_pattern_matches(const struct rules_pattern *pattern, struct span path,
                            struct rules_captures *ret_captures);

@@ -4,6 +4,20 @@
 /* A cache must not give a script the answer to another origin (RFC 9110 section 12.5.5). */
 static const struct span vary = SPAN("Vary: Origin\r\n");
 
+/* The first rule of the list that covers the path decides. */
+static void find_in_list(const struct rules *rules, struct span path, uint64_t head,
+                         struct rules_match *match)
+{
+    for (unsigned i = 0; i < rules->list_count; i++) {
+        const struct rules_rule *rule = &rules->list[i];
+        if (((head ^ rule->pattern.head) & rule->pattern.mask) != 0 ||
+            !rules_pattern_matches(&rule->pattern, path, &match->captures))
+            continue;
+        match->actor = rule;
+        return;
+    }
+}
+
 void rules_find(const struct rules *rules, struct span path, struct rules_match *ret_match)
 {
     struct rules_captures captures;
@@ -32,13 +46,18 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
         ret_match->actor = rule;
         ret_match->captures = captures;
     }
+    if (!ret_match->actor)
+        find_in_list(rules, path, head, ret_match);
 }
 
 /* Whether `later`, in a rule behind that of `field`, replaces or removes it. */
 static bool field_is_replaced(const struct rules_field *field, const struct rules_field *later,
                               bool is_error)
 {
-    return (!is_error || later->on_errors) && span_equal_nocase(field->name, later->name);
+    if ((is_error && !later->on_errors) || !span_equal_nocase(field->name, later->name))
+        return false;
+    const bool joined = field->joins && later->joins && later->line.len > 0;
+    return !joined || span_equal(field->line, later->line); /* one of two equal lines is enough */
 }
 
 /* The first matching rule from `place` on. The last one with fields is not before `place`. */
@@ -69,15 +88,77 @@ static bool is_overruled(const struct rules *rules, const struct rules_match *ma
     return false;
 }
 
-/* Appends the lines of one rule. */
+/* Whether the answer has a line of a rule. */
+static bool is_in_force(const struct rules *rules, const struct rules_match *match, unsigned place,
+                        size_t index, bool is_error)
+{
+    const struct rules_field *field = &rules->rule[place].fields[index];
+    return field->line.len > 0 && (!is_error || field->on_errors) &&
+           !is_overruled(rules, match, place, index, is_error);
+}
+
+/* Appends the values that one rule joins to a field, from its line `from` on. */
+static void add_values_of(const struct rules *rules, const struct rules_match *match,
+                          unsigned place, size_t from, const struct rules_field *field,
+                          bool is_error, struct buf *out)
+{
+    static const struct span colon = SPAN(": "), end = SPAN("\r\n");
+    const struct rules_rule *rule = &rules->rule[place];
+    for (size_t k = from; k < rule->field_count; k++) {
+        const struct rules_field *other = &rule->fields[k];
+        if (!other->joins || !span_equal_nocase(other->name, field->name) ||
+            !is_in_force(rules, match, place, k, is_error))
+            continue;
+        const struct span value = span_skip(other->line, other->name.len + colon.len);
+        buf_add(out, other == field ? field->name : SPAN(","));
+        buf_add(out, other == field ? colon : SPAN(" "));
+        buf_add(out, span_first(value, value.len - end.len));
+    }
+}
+
+/* Whether a line before this one joins the same field, and so has its value, too. */
+static bool is_joined_before(const struct rules *rules, const struct rules_match *match,
+                             unsigned place, size_t index, bool is_error)
+{
+    const struct span name = rules->rule[place].fields[index].name;
+    for (unsigned i = 0; i <= place; i++) {
+        const size_t count = i < place ? rules->rule[i].field_count : index;
+        for (size_t k = 0; rules_match_has(match, i) && k < count; k++)
+            if (rules->rule[i].fields[k].joins &&
+                span_equal_nocase(rules->rule[i].fields[k].name, name) &&
+                is_in_force(rules, match, i, k, is_error))
+                return true;
+    }
+    return false;
+}
+
+/* Appends a field with the values of all lines that join it. */
+static void add_joined(const struct rules *rules, const struct rules_match *match, unsigned place,
+                       size_t index, bool is_error, struct buf *out)
+{
+    const struct rules_field *field = &rules->rule[place].fields[index];
+    if (is_joined_before(rules, match, place, index, is_error))
+        return;
+    add_values_of(rules, match, place, index, field, is_error, out);
+    for (unsigned i = place; i < match->last;) {
+        i = next_match(match, i + 1);
+        add_values_of(rules, match, i, 0, field, is_error, out);
+    }
+    buf_add(out, SPAN("\r\n"));
+}
+
+/* Appends the lines of one rule. A Set-Cookie has a line of its own (RFC 9110 section 5.3). */
 static void add_lines_of(const struct rules *rules, const struct rules_match *match, unsigned place,
                          bool is_error, struct buf *out)
 {
     const struct rules_rule *rule = &rules->rule[place];
     for (size_t k = 0; k < rule->field_count; k++) {
         const struct rules_field *field = &rule->fields[k];
-        if (field->line.len > 0 && (!is_error || field->on_errors) &&
-            !is_overruled(rules, match, place, k, is_error))
+        if (!is_in_force(rules, match, place, k, is_error))
+            continue;
+        if (field->joins && !span_equal_nocase(field->name, SPAN("Set-Cookie")))
+            add_joined(rules, match, place, k, is_error, out);
+        else
             buf_add(out, field->line);
     }
 }
@@ -110,12 +191,12 @@ static size_t bytes_of_cors(const struct rules_rule *rule)
     return most + rule->preflight.len + (most > 0 ? vary.len : 0);
 }
 
-/* The bytes of the lines that one rule sets under a name. */
+/* The bytes of the lines that one rule sets under a name, without lines that join. */
 static size_t bytes_under_name(const struct rules_rule *rule, struct span name)
 {
     size_t bytes = 0;
     for (size_t k = 0; k < rule->field_count; k++)
-        if (span_equal_nocase(rule->fields[k].name, name))
+        if (!rule->fields[k].joins && span_equal_nocase(rule->fields[k].name, name))
             bytes += rule->fields[k].line.len;
     return bytes;
 }
@@ -133,6 +214,36 @@ static bool name_is_known(const struct rules *rules, unsigned place, size_t inde
     return false;
 }
 
+static size_t bytes_of_joins(const struct rules_rule *rule)
+{
+    size_t bytes = 0;
+    for (size_t k = 0; k < rule->field_count; k++)
+        bytes += rule->fields[k].joins ? rule->fields[k].line.len : 0;
+    return bytes;
+}
+
+/* Whether both rules may cover a path. `longer` has at least as many bytes before its first star.
+ */
+static bool may_meet(const struct rules_rule *rule, const struct rules_rule *longer)
+{
+    const struct span literal = span_first(rule->pattern.text, rule->pattern.literal_len);
+    const struct span other = span_first(longer->pattern.text, longer->pattern.literal_len);
+    return span_starts(other, literal) && (rule->pattern.stars > 0 || other.len == literal.len);
+}
+
+size_t rules_joins_most(const struct rules *rules)
+{
+    size_t most = 0;
+    for (unsigned i = 0; i < rules->count; i++) {
+        size_t bytes = 0;
+        for (unsigned j = 0; j < rules->count; j++)
+            if (may_meet(&rules->rule[j], &rules->rule[i]))
+                bytes += bytes_of_joins(&rules->rule[j]);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 size_t rules_fields_most(const struct rules *rules)
 {
     size_t most = 0, cors = 0;
@@ -148,7 +259,7 @@ size_t rules_fields_most(const struct rules *rules)
             most += of_name;
         }
     }
-    return most + cors;
+    return most + cors + rules_joins_most(rules);
 }
 
 void rules_add_digest(const struct rules *rules, const struct rules_match *match, struct buf *out)

@@ -9,6 +9,9 @@
  * - The last rule with networks decides which clients are admitted.
  * - The last rule about origins decides which scripts may read the answer (Fetch standard).
  *
+ * A site may also have a list of rules with actions alone. The first of them that covers a path
+ * decides, if no other rule has an action for it.
+ *
  * Fields and actions are a function of the requested path alone. So what a rule adds to the answer
  * with a file is made once, and kept with the cached file. Rules are made once, and then only read,
  * by any thread. They own no memory.
@@ -31,6 +34,7 @@ struct rules_field {
     struct span name;
     struct span line; /* `Name: value` and CRLF; empty: the field is removed */
     bool on_errors;   /* errors (status 400 and above) have it, too */
+    bool joins; /* its value joins those of other fields that join. A removal takes them away */
 };
 
 /* One of several origins whose scripts may read the answers. */
@@ -51,15 +55,19 @@ struct rules_rule {
     struct span preflight;     /* lines for the answer to OPTIONS */
     enum rules_choice listing; /* of folders without an index file */
     enum rules_action action;
-    unsigned status; /* of RULES_REDIRECT and RULES_STATUS */
-    struct rules_target
-        target;         /* of RULES_REDIRECT and RULES_REWRITE; no more stars than `pattern` */
-    const char *origin; /* for people: weir.conf:12; NULL: not a rule of a path */
+    bool if_absent;             /* it acts only where no file answers */
+    unsigned status;            /* of RULES_REDIRECT and RULES_STATUS */
+    struct rules_target target; /* of RULES_REDIRECT and RULES_REWRITE; of RULES_STATUS, if a file
+                                   is its page. Its stars stand for stars of `pattern` */
+    const char *origin;         /* for people: weir.conf:12; NULL: not a rule of a path */
+    struct span written;        /* for people: the path in a file of the site; empty: a section */
 };
 
 struct rules {
     const struct rules_rule *rule;
-    unsigned count; /* at most RULES_MAX */
+    unsigned count;                /* at most RULES_MAX */
+    const struct rules_rule *list; /* rules with actions alone: the first decides */
+    unsigned list_count;
 };
 
 /* The rules that cover one path. */
@@ -96,8 +104,9 @@ void rules_add_fields(const struct rules *rules, const struct rules_match *match
  * or the line is one of rules_add_fields. `cors` may be NULL. */
 struct span rules_origin_line(const struct rules_rule *cors, struct span origin);
 
-/* The most bytes that an answer has of rules, for any path. */
+/* The most bytes that an answer has of rules, for any path; and of their lines that join. */
 size_t rules_fields_most(const struct rules *rules);
+size_t rules_joins_most(const struct rules *rules);
 
 /* Appends which rules match, as hexadecimal digits. Two answers with equal digits have equal
  * fields. */

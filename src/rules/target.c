@@ -32,6 +32,14 @@ static unsigned count_stars(struct span text)
     return stars;
 }
 
+/* Each star stands for the one at the same place of the pattern. */
+static void set_stars(struct rules_target *target)
+{
+    target->stars = count_stars(target->text);
+    for (uint8_t i = 0; i < RULES_STARS_MAX; i++)
+        target->star_of[i] = i;
+}
+
 static bool has_dot_segment(struct span path)
 {
     while (path.len > 0) {
@@ -110,7 +118,7 @@ bool rules_target_parse_redirect(struct span text, struct rules_target *ret_targ
         if (text.at[i] == '?' || text.at[i] == '#')
             target.path_end = i;
     target.has_query = target.path_end < text.len && text.at[target.path_end] == '?';
-    target.stars = count_stars(text);
+    set_stars(&target);
     *ret_target = target;
     return true;
 }
@@ -134,8 +142,8 @@ bool rules_target_parse_rewrite(struct span text, struct rules_target *ret_targe
     }
     if (has_dot_segment(text))
         return refuse_target(ret_reason, "has a segment `.` or `..`");
-    *ret_target =
-        (struct rules_target){ .text = text, .path_end = text.len, .stars = count_stars(text) };
+    *ret_target = (struct rules_target){ .text = text, .path_end = text.len };
+    set_stars(ret_target);
     return true;
 }
 
@@ -174,8 +182,9 @@ struct writer {
     size_t least; /* where the path begins in `out` */
     bool path;    /* slashes that meet become one */
     int where;    /* which bytes of the request are plain */
+    const struct rules_target *target;
     const struct rules_captures *captures;
-    unsigned star; /* the next one */
+    unsigned star; /* the next one of the target */
 };
 
 /* Appends bytes of the target's own text, or bytes of the request. Bytes that may not stand for
@@ -222,7 +231,7 @@ static void add_text(struct writer *w, struct span text)
         if (text.len == 0)
             break;
         text = span_skip(text, span_starts(text, SPAN("**")) ? 2 : 1);
-        add_bytes(w, w->captures->part[w->star++], all_plain, false);
+        add_bytes(w, w->captures->part[w->target->star_of[w->star++]], all_plain, false);
     }
 }
 
@@ -231,7 +240,9 @@ void rules_target_add_location(const struct rules_target *target,
                                struct span query, struct buf *out)
 {
     const struct span text = target->text;
-    struct writer w = { .out = out, .captures = captures, .where = IN_PATH, .path = true };
+    struct writer w = {
+        .out = out, .target = target, .captures = captures, .where = IN_PATH, .path = true
+    };
 
     buf_add(out, span_first(text, target->origin_len));
     w.least = out->len;
@@ -248,7 +259,9 @@ void rules_target_add_location(const struct rules_target *target,
 void rules_target_add_path(const struct rules_target *target, const struct rules_captures *captures,
                            struct buf *out)
 {
-    struct writer w = { .out = out, .captures = captures, .where = ANYWHERE, .path = true };
+    struct writer w = {
+        .out = out, .target = target, .captures = captures, .where = ANYWHERE, .path = true
+    };
 
     w.least = out->len;
     add_text(&w, target->text);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Where a rule leads: the target of a redirect or of a rewrite. A target is a text with stars, and
- * each star stands for what the star at the same place of the rule's pattern covers.
+ * each star stands for what a star of the rule's pattern covers: that at the same place, unless the
+ * caller chooses another.
  *
  *   a redirect leads to a path or to an http(s) URL, as it stands in a Location field
  *   a rewrite leads to a decoded path of the same site
@@ -22,6 +23,8 @@ struct rules_target {
     size_t path_end;   /* where the path ends in `text`: at the query, the fragment or the end */
     bool has_query;
     unsigned stars;
+    uint8_t star_of[RULES_STARS_MAX]; /* the place of the pattern's star that each star stands for:
+                                         the same, unless the caller sets another */
 };
 
 /* Read a target. On failure they return false, and *ret_reason is the rest of a sentence that

@@ -10,6 +10,7 @@ static const struct {
 } words[] = {
     [FOLLOW_FOLDER] = { "the replaced folder is served", "folder is served" },
     [FOLLOW_CERTIFICATE] = { "the new certificates are in use", "certificate is used" },
+    [FOLLOW_RULES] = { "the new rules of the site are in use", "rules are used" },
     [FOLLOW_USERS] = { "the new list of users is in use", "list of users is used" },
 };
 
@@ -26,10 +27,15 @@ enum server_follow server_follow_check(struct server_generation *serving, uint64
         return FOLLOW_CERTIFICATE;
     }
     file = server_watch_changed(&serving->auth.watch, now_ns);
+    if (file) {
+        log_error(LOG_INFO, "%s has changed: the lists of users are read again", file);
+        return FOLLOW_USERS;
+    }
+    file = server_watch_changed(&serving->sitefiles.watch, now_ns);
     if (!file)
         return FOLLOW_NONE;
-    log_error(LOG_INFO, "%s has changed: the lists of users are read again", file);
-    return FOLLOW_USERS;
+    log_error(LOG_INFO, "%s has changed: the rules of the site are read again", file);
+    return FOLLOW_RULES;
 }
 
 static uint64_t sooner_look(const struct server_watch *watch, uint64_t due_ns)
@@ -42,6 +48,7 @@ uint64_t server_follow_due_ns(const struct server_generation *serving, uint64_t 
     if (serving->roots.due_ns < due_ns)
         due_ns = serving->roots.due_ns;
     due_ns = sooner_look(&serving->tls.watch, due_ns);
+    due_ns = sooner_look(&serving->sitefiles.watch, due_ns);
     return sooner_look(&serving->auth.watch, due_ns);
 }
 
@@ -78,4 +85,6 @@ void server_follow_refuse(enum server_follow change, struct server_generation *s
     }
     if (change == FOLLOW_FOLDER)
         server_roots_postpone(&serving->roots, os_clock_now_ns());
+    if (change == FOLLOW_RULES)
+        server_watch_delay(&serving->sitefiles.watch, os_clock_now_ns());
 }

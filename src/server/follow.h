@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * Changes on the disk that the master follows without a reload: a replaced folder of a site
- * (server/roots.h), a replaced certificate (server/tls.h), and a changed list of users
- * (server/auth.h). Each starts a generation with the
- * same configuration. This module finds the changes and reports their outcome.
+ * (server/roots.h), a replaced certificate (server/tls.h), a changed list of users (server/auth.h),
+ * and changed rules of a site (server/sitefiles.h). Each starts a generation with the same
+ * configuration. This module finds the changes and reports their outcome.
  */
 #pragma once
 
 #include "server/generation.h"
 #include "server/stats.h"
 
-enum server_follow { FOLLOW_NONE, FOLLOW_FOLDER, FOLLOW_CERTIFICATE, FOLLOW_USERS };
+enum server_follow { FOLLOW_NONE, FOLLOW_FOLDER, FOLLOW_CERTIFICATE, FOLLOW_USERS, FOLLOW_RULES };
 
 /* Returns and logs a change since the serving generation was made, if the next look is due. */
 enum server_follow server_follow_check(struct server_generation *serving, uint64_t now_ns);

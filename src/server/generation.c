@@ -75,13 +75,13 @@ static void choose_model(struct server_generation *g)
     server_capacity_workers(g->config, g->model, &g->workers, &g->threads);
 }
 
-/* Certificates, keys, and lists of users. */
+/* Certificates, keys, lists of users, and rules of sites. */
 static int read_files(struct server_generation *g, struct tls_tickets *tickets)
 {
     char why[TLS_WHY_MAX + AUTH_WHY_MAX] = "";
     int rc = server_tls_open(&g->tls, g->config, tickets, why);
-    if (rc == 0)
-        rc = server_auth_open(&g->auth, g->config, why);
+    rc = rc < 0 ? rc : server_auth_open(&g->auth, g->config, why);
+    rc = rc < 0 ? rc : server_sitefiles_open(&g->sitefiles, &g->config, why);
     if (rc < 0)
         server_generation_fail(g, why);
     return rc;
@@ -459,6 +459,7 @@ void server_generation_free(struct server_generation *g, struct server_addresses
     end_workers(g, addresses, SIGKILL, 0);
     server_generation_leave(g);
     server_roots_close(&g->roots);
+    server_sitefiles_close(&g->sitefiles);
     config_read_free(g->store);
     server_limits_close(&g->limits);
     free(g->slots);

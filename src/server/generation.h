@@ -25,6 +25,7 @@
 #include "server/logs.h"
 #include "server/roots.h"
 #include "server/sandbox.h"
+#include "server/sitefiles.h"
 #include "server/slot.h"
 #include "server/stats.h"
 #include "server/tls.h"
@@ -38,12 +39,13 @@ enum server_generation_state { GENERATION_STARTING, GENERATION_SERVING, GENERATI
 struct server_generation {
     struct server_generation *next; /* the master's */
     struct config_store *store;
-    const struct config *config;
+    const struct config *config; /* with the rules of `sitefiles` */
     const struct model *model;
     char model_why[MODEL_WHY_MAX];
     struct server_roots roots; /* the folders that the workers open */
     struct server_tls tls;
     struct server_auth auth;
+    struct server_sitefiles sitefiles;
     struct server_sandbox sandbox; /* of the workers, as they have reported it */
     unsigned workers, threads;
     struct server_slot *slots; /* one for each worker */

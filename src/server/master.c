@@ -105,6 +105,7 @@ static void finish_reload(struct master *m, bool good)
 static void report_serving(struct master *m)
 {
     server_stats_serving(&m->stats, m->serving);
+    server_sitefiles_log(&m->serving->sitefiles);
     if (m->following != FOLLOW_NONE)
         server_follow_report(m->following);
     else if (m->announced)

@@ -93,6 +93,7 @@ static int open_site(struct server_resources *resources, const struct config *co
         .hidden = from->hidden,
         .markdown = from->markdown,
         .etag = etag_of(from),
+        .rule_files = from->site_rules,
         .body_max = (size_t)config->cache_file_max_bytes,
         .fields_max = from->rules ? rules_fields_most(from->rules) : 0,
         .open_files_max = capacity->open_files,

@@ -126,6 +126,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     server_stats_rotated(stats, 0); /* its logs were just opened */
     server_stats_certificates(stats, false);
     server_stats_users(stats, false);
+    stats_writer_set(&stats->writer, STATS_site_rules_refused, g->sitefiles.lines.warning_count);
     stats_segment_certificates(&stats->segment, g->tls.certificates, g->tls.certificate_count);
     stats_writer_set(&stats->writer, STATS_certificates_end_s,
                      g->tls.certificate_count > 0 ? (uint64_t)g->tls.certificates[0].ends_s : 0);

@@ -346,25 +346,33 @@ static struct site_entry *find_own_page(struct session_exchange *x, enum http_st
     return NULL;
 }
 
+void session_answer_own_page(struct session_exchange *x, enum http_status status, struct span extra,
+                             struct site_entry *page, bool owned)
+{
+    const struct site_file *file = &page->file[SITE_PLAIN];
+    struct buf head = session_head_begin_apart(x, status);
+    buf_add(&head, extra);
+    http_head_add_length(&head, file->size);
+    http_head_add_field(&head, SPAN("Content-Type"), page->type);
+    session_head_end(x, &head);
+    answer_file_bytes(x, status, &head, page, file, 0, file->size);
+    if (owned && x->out->answer.open && x->out->answer.entry == page)
+        x->out->answer.held = true;
+    else if (owned)
+        site_cache_release(&page->cache);
+}
+
 void session_answer_page(struct session_exchange *x, enum http_status status, struct span extra)
 {
     bool owned = false;
     struct site_entry *own = find_own_page(x, status, &owned);
     session_trace_note(x, own_page, own != NULL);
-    struct buf head = session_head_begin_apart(x, status);
-    buf_add(&head, extra);
     if (own) {
-        const struct site_file *file = &own->file[SITE_PLAIN];
-        http_head_add_length(&head, file->size);
-        http_head_add_field(&head, SPAN("Content-Type"), own->type);
-        session_head_end(x, &head);
-        answer_file_bytes(x, status, &head, own, file, 0, file->size);
-        if (owned && x->out->answer.open && x->out->answer.entry == own)
-            x->out->answer.held = true;
-        else if (owned)
-            site_cache_release(&own->cache);
+        session_answer_own_page(x, status, extra, own, owned);
         return;
     }
+    struct buf head = session_head_begin_apart(x, status);
+    buf_add(&head, extra);
     const size_t len = session_errorpage_size(status);
     http_head_add_length(&head, len);
     http_head_add_field(&head, SPAN("Content-Type"), SPAN("text/html; charset=utf-8"));

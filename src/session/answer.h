@@ -88,6 +88,10 @@ void session_answer_status(struct session_exchange *x, enum http_status status);
 /* The same with `extra`, lines of the head. */
 void session_answer_page(struct session_exchange *x, enum http_status status, struct span extra);
 
+/* The same, and this entry is the page. When `owned`, takes the caller's reference. */
+void session_answer_own_page(struct session_exchange *x, enum http_status status, struct span extra,
+                             struct site_entry *page, bool owned);
+
 /* Answers with a status and one line of plain text. */
 void session_answer_text(struct session_exchange *x, enum http_status status, struct span text);
 

@@ -67,10 +67,28 @@ static bool answer_found(struct session_exchange *x, struct site_entry *entry, b
     return cached;
 }
 
+/* Answers with what a rule puts in the place of a file that is not there. False: there is no such
+ * rule, or its file is not there, either. */
+static bool answer_in_place(struct session_exchange *x)
+{
+    struct site_entry *entry;
+    bool fresh;
+    if (!x->match)
+        return false;
+    if (session_rules_answer_absent(x))
+        return true;
+    if (session_rules_find_absent(x, &entry, &fresh) != SITE_FILE)
+        return false;
+    (void)answer_found(x, entry, fresh);
+    return true;
+}
+
 static void answer_absent(struct session_exchange *x)
 {
     struct site_entry *entry;
     bool fresh;
+    if (answer_in_place(x))
+        return;
     bool wanted = site_options(x->site->site)->fallback && navigates(x);
     session_trace_note(x, navigates, wanted);
     if (wanted && session_rules_find_fallback(x, &entry, &fresh) == SITE_FILE) {
@@ -86,6 +104,13 @@ static void answer_without_file(struct session_exchange *x, enum site_result res
     session_answer_status(x, result == SITE_FORBIDDEN ? HTTP_FORBIDDEN
                              : result == SITE_BUSY    ? HTTP_SERVICE_UNAVAILABLE
                                                       : HTTP_INTERNAL_SERVER_ERROR);
+}
+
+/* Answers for a folder without an index file that is not listed. */
+static void answer_closed_folder(struct session_exchange *x)
+{
+    if (!answer_in_place(x))
+        session_answer_status(x, HTTP_FORBIDDEN);
 }
 
 /* Whether one more listing may be rendered. Then it counts until listing_ends. */
@@ -160,7 +185,7 @@ static void answer_listing(struct session_exchange *x)
         .form = json ? SITE_LISTING_JSON : SITE_LISTING_HTML,
     };
     if (x->match && x->match->listing == RULES_OFF) {
-        session_answer_status(x, HTTP_FORBIDDEN);
+        answer_closed_folder(x);
         return;
     }
     x->by_accept = true;
@@ -228,6 +253,11 @@ static void answer_result(struct session_exchange *x, enum site_result result)
         return;
     case SITE_FILE:
     case SITE_FORBIDDEN:
+        if (span_ends(x->target.path, SPAN("/")))
+            answer_closed_folder(x);
+        else
+            answer_without_file(x, result);
+        return;
     case SITE_BUSY:
     case SITE_BROKEN:
         answer_without_file(x, result);
@@ -264,8 +294,9 @@ static void plan_file_apart(struct session_exchange *x)
         answer_result(x, result);
 }
 
-/* An entry is in the cache under a path only if no rule acts on that path, and its head has the
- * fields of the rules. So the answer from the cache does not need them, unless they guard it. */
+/* An entry is in the cache under a path only if no rule acts on the file of that path, and its head
+ * has the fields of the rules. So the answer from the cache does not need the rules, unless they
+ * guard it. */
 static void plan_by_rules(struct session_exchange *x)
 {
     struct rules_match match;

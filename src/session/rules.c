@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/rules.h"
 
+#include "session/head.h"
 #include "session/trace.h"
 
 enum { LOCATION_MAX = SESSION_ANSWER_ROOM / 4, REWRITTEN_MAX = HTTP_TARGET_MAX + RULES_TARGET_MAX };
@@ -43,16 +44,77 @@ void session_rules_add_preflight(const struct session_exchange *x, struct buf *h
         buf_add(head, match.cors->preflight);
 }
 
+/* Whether a rule acts: in any case, or if `absent` where the lookup has found no file. */
+static bool acts(const struct session_exchange *x, bool absent)
+{
+    return x->match && x->match->actor && x->match->actor->if_absent == absent;
+}
+
+static bool rewrites(const struct session_exchange *x, bool absent)
+{
+    return acts(x, absent) && x->match->actor->action == RULES_REWRITE;
+}
+
+/* Looks up the path in `text`, behind the first `prefix_len` bytes of a key. */
+static enum site_result find_rewritten(const struct session_exchange *x, struct buf *text,
+                                       size_t prefix_len, struct site_entry **ret_entry,
+                                       bool *ret_new)
+{
+    if (text->overflow)
+        return SITE_ABSENT;
+    const struct span key = buf_span(text);
+    return site_find_as(x->site->site, x->thread->reader, key, span_skip(key, prefix_len),
+                        x->thread->now_ns, ret_entry, ret_new);
+}
+
+/* Finds the file at the target of the acting rule. */
+static enum site_result find_target(const struct session_exchange *x, struct site_entry **ret_entry,
+                                    bool *ret_new)
+{
+    char bytes[sizeof("rewrite ") + RULES_DIGEST_MAX + REWRITTEN_MAX];
+    struct buf key = buf_over(bytes, sizeof(bytes));
+    buf_add(&key, SPAN("rewrite "));
+    rules_add_digest(x->site->rules, x->match, &key);
+    const size_t prefix_len = key.len;
+    rules_target_add_path(&x->match->actor->target, &x->match->captures, &key);
+    enum site_result result = find_rewritten(x, &key, prefix_len, ret_entry, ret_new);
+    if (result == SITE_REDIRECT) { /* a folder: its index answers */
+        buf_add_char(&key, '/');
+        result = find_rewritten(x, &key, prefix_len, ret_entry, ret_new);
+    }
+    return result == SITE_LISTING || result == SITE_REDIRECT ? SITE_FORBIDDEN : result;
+}
+
+/* Answers with the status of the rule, and with its page. Without one, the page is that of the
+ * site. */
+static void answer_status(struct session_exchange *x)
+{
+    const enum http_status status = (enum http_status)x->match->actor->status;
+    struct site_entry *page;
+    bool fresh;
+    if (x->match->actor->target.text.len == 0 || find_target(x, &page, &fresh) != SITE_FILE) {
+        session_answer_status(x, status);
+        return;
+    }
+    if (fresh) {
+        const bool whole = session_head_prepare(x, page);
+        session_rules_mark(x, page);
+        if (whole)
+            (void)site_publish(x->thread->reader, page);
+    }
+    session_answer_own_page(x, status, SPAN(""), page, fresh);
+}
+
 /* False: a file answers. */
 static bool answer_action(struct session_exchange *x)
 {
     char line[LOCATION_MAX];
     struct buf location = buf_over(line, sizeof(line));
     const struct rules_rule *actor = x->match->actor;
-    if (!actor || actor->action == RULES_REWRITE)
+    if (actor->action == RULES_REWRITE)
         return false;
     if (actor->action == RULES_STATUS) {
-        session_answer_status(x, (enum http_status)actor->status);
+        answer_status(x);
         return true;
     }
     buf_add(&location, SPAN("Location: "));
@@ -78,7 +140,7 @@ static bool is_admitted(const struct session_exchange *x)
 bool session_rules_answer(struct session_exchange *x)
 {
     if (is_admitted(x))
-        return answer_action(x);
+        return acts(x, false) && answer_action(x);
     session_trace_note(x, denied, true);
     session_answer_status(x, HTTP_FORBIDDEN);
     return true;
@@ -89,39 +151,28 @@ bool session_rules_restrict_alike(const struct session_exchange *x, const struct
 {
     struct rules_match own;
     rules_find(x->site->rules, path, &own);
-    return own.gate == match->gate && !own.actor;
+    return own.gate == match->gate && (!own.actor || own.actor->if_absent);
 }
 
-/* Looks up the path in `text`, behind the first `prefix_len` bytes of a key. */
-static enum site_result find_rewritten(const struct session_exchange *x, struct buf *text,
-                                       size_t prefix_len, struct site_entry **ret_entry,
-                                       bool *ret_new)
+bool session_rules_answer_absent(struct session_exchange *x)
 {
-    if (text->overflow)
-        return SITE_ABSENT;
-    const struct span key = buf_span(text);
-    return site_find_as(x->site->site, x->thread->reader, key, span_skip(key, prefix_len),
-                        x->thread->now_ns, ret_entry, ret_new);
+    session_trace_note(x, substituted, acts(x, true));
+    return acts(x, true) && answer_action(x);
 }
 
 enum site_result session_rules_find(const struct session_exchange *x, struct site_entry **ret_entry,
                                     bool *ret_new)
 {
-    char bytes[sizeof("rewrite ") + RULES_DIGEST_MAX + REWRITTEN_MAX];
-    struct buf key = buf_over(bytes, sizeof(bytes));
-    if (!session_rules_rewrite(x))
-        return site_find(x->site->site, x->thread->reader, x->target.path, x->thread->now_ns,
-                         ret_entry, ret_new);
-    buf_add(&key, SPAN("rewrite "));
-    rules_add_digest(x->site->rules, x->match, &key);
-    const size_t prefix_len = key.len;
-    rules_target_add_path(&x->match->actor->target, &x->match->captures, &key);
-    enum site_result result = find_rewritten(x, &key, prefix_len, ret_entry, ret_new);
-    if (result == SITE_REDIRECT) { /* a folder: its index answers */
-        buf_add_char(&key, '/');
-        result = find_rewritten(x, &key, prefix_len, ret_entry, ret_new);
-    }
-    return result == SITE_LISTING || result == SITE_REDIRECT ? SITE_FORBIDDEN : result;
+    if (rewrites(x, false))
+        return find_target(x, ret_entry, ret_new);
+    return site_find(x->site->site, x->thread->reader, x->target.path, x->thread->now_ns, ret_entry,
+                     ret_new);
+}
+
+enum site_result session_rules_find_absent(const struct session_exchange *x,
+                                           struct site_entry **ret_entry, bool *ret_new)
+{
+    return rewrites(x, true) ? find_target(x, ret_entry, ret_new) : SITE_ABSENT;
 }
 
 enum site_result session_rules_find_fallback(const struct session_exchange *x,

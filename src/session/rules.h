@@ -43,16 +43,18 @@ bool session_rules_answer(struct session_exchange *x);
 bool session_rules_restrict_alike(const struct session_exchange *x, const struct rules_match *match,
                                   struct span path);
 
+/* The same for a rule that acts only where no file answers. Call it when there is none. */
+bool session_rules_answer_absent(struct session_exchange *x);
+
 /* site_find for the path of the request, or for the path that a rule puts in its place. */
 enum site_result session_rules_find(const struct session_exchange *x, struct site_entry **ret_entry,
                                     bool *ret_new);
 
+/* The same for a rewrite of a rule that acts only where no file answers. SITE_ABSENT: there is no
+ * such rule, either. */
+enum site_result session_rules_find_absent(const struct session_exchange *x,
+                                           struct site_entry **ret_entry, bool *ret_new);
+
 /* site_find_fallback, with the entry for the rules of the path. */
 enum site_result session_rules_find_fallback(const struct session_exchange *x,
                                              struct site_entry **ret_entry, bool *ret_new);
-
-/* Whether a rule puts another path in the place of the requested one. */
-static inline bool session_rules_rewrite(const struct session_exchange *x)
-{
-    return x->match && x->match->actor && x->match->actor->action == RULES_REWRITE;
-}

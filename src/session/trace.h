@@ -34,6 +34,7 @@ struct session_trace {
     bool ruled;                         /* the site has rules, and `match` has those of the path */
     struct rules_match match;           /* its captures are not kept */
     bool denied;                        /* a rule does not admit the client */
+    bool substituted;                   /* no file answers, and a rule acts in its place */
     bool looked;                        /* the path was looked up */
     enum site_result result;            /* the result of the lookup */
     struct site_trace steps;            /* what the lookup did on the disk */

@@ -191,7 +191,8 @@ static int read_names(struct reading *reading)
             return -errno;
         const struct span name = span_text(entry->d_name);
         const unsigned char type = entry->d_type;
-        if (!may_be_named(reading->site, name) || type == DT_FIFO || type == DT_SOCK ||
+        const bool has_rules = reading->path.len == 1 && site_lookup_has_rules(reading->site, name);
+        if (has_rules || !may_be_named(reading->site, name) || type == DT_FIFO || type == DT_SOCK ||
             type == DT_CHR || type == DT_BLK)
             continue;
         reading->folder.cut = reading->folder.count == SITE_LISTING_NAMES_MAX;

@@ -131,6 +131,13 @@ static bool name_is_hidden(struct span name)
     return name.at[0] == '.' && !span_equal(name, SPAN(".well-known"));
 }
 
+/* A filesystem may ignore the case of names. */
+bool site_lookup_has_rules(const struct site *site, struct span name)
+{
+    return site->options->rule_files && (span_equal_nocase(name, SPAN("_headers")) ||
+                                         span_equal_nocase(name, SPAN("_redirects")));
+}
+
 /* Whether a path can be served at all. A path that cannot be is absent, so that a client does not
  * learn whether it exists. Callers normalise paths, but this check does not rely on it. */
 static bool path_may_be_served(const struct site *site, struct span path)
@@ -139,6 +146,11 @@ static bool path_may_be_served(const struct site *site, struct span path)
     if (path.len == 0 || path.at[0] != '/' || memchr(path.at, '\0', path.len) != NULL)
         return false;
     path = span_skip(path, 1);
+    if (site_lookup_has_rules(site, path)) {
+        if (site->trace != NULL)
+            site_trace_refuse(site, whole, path, SITE_CAUSE_RULES);
+        return false;
+    }
     while (path.len > 0) {
         const char *slash = memchr(path.at, '/', path.len);
         struct span name = span_first(path, slash != NULL ? (size_t)(slash - path.at) : path.len);

@@ -37,6 +37,7 @@ struct site_options {
     bool scripts;             /* pages that the site makes may have a script within */
     bool precompressed;       /* .br, .zst and .gz siblings are used */
     bool hidden;              /* names that begin with a dot are served, too */
+    bool rule_files;          /* `_headers` and `_redirects` in the root are not served */
     bool markdown;            /* page.md may answer in place of page.html (site_entry.markdown) */
     enum site_etag etag;
     bool digests; /* the compressor may read a large open file for its tag. Constant while the site

@@ -34,7 +34,12 @@ static int use_auth(struct trace_answer *t, const struct config *config)
 static int open_traced(struct trace_answer *t, const struct config *config)
 {
     struct server_capacity capacity = server_capacity_of(config, NULL, 1, os_process_raise_files());
-    int rc = log_access_open(&t->log, "off", LOG_COMBINED, NULL);
+    char no_files[SERVER_SITEFILES_WHY_MAX];
+    int rc = server_sitefiles_open(&t->sitefiles, &config, no_files);
+    if (rc < 0)
+        keep_first_error(t, no_files);
+    if (rc == 0)
+        rc = log_access_open(&t->log, "off", LOG_COMBINED, NULL);
     if (rc == 0)
         rc = server_resources_open(&t->holdings, config, &capacity, 1, &t->log, NULL);
     char why[MODEL_WHY_MAX];
@@ -157,6 +162,7 @@ void trace_answer_free(struct trace_answer *trace)
         session_thread_stop(&trace->worker);
     server_resources_close(&trace->holdings);
     server_auth_close(&trace->auth);
+    server_sitefiles_close(&trace->sitefiles);
     log_access_close(&trace->log);
     free(trace);
 }

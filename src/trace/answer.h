@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "log/error.h"
 #include "server/resources.h"
+#include "server/sitefiles.h"
 #include "session/trace.h"
 
 enum { TRACE_HEAD_MAX = 16 * 1024 };
@@ -17,6 +18,7 @@ struct trace_http2;
 struct trace_answer {
     struct server_resources holdings;
     struct server_auth auth;
+    struct server_sitefiles sitefiles;
     struct log_access_sink log; /* the log is off */
     struct session_thread worker;
     bool started;

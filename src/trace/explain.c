@@ -122,8 +122,10 @@ static void describe_action(struct buf *text, const struct rules_rule *rule)
         buf_add_u64(text, rule->status);
     if (rule->action == RULES_REDIRECT)
         buf_add(text, SPAN(" to `"));
+    if (rule->action == RULES_STATUS && rule->target.text.len > 0)
+        buf_add(text, SPAN(" and the page at `"));
     buf_add(text, rule->target.text);
-    if (rule->action != RULES_STATUS)
+    if (rule->target.text.len > 0)
         buf_add_char(text, '`');
 }
 
@@ -139,40 +141,68 @@ static void describe_networks(struct buf *text, const struct rules_rule *rule, b
     }
 }
 
+/* Where a rule stands, and its path as it is written there. */
+static void describe_place(struct buf *text, const struct rules_rule *rule, struct span separator)
+{
+    const bool is_section = rule->written.len == 0;
+    buf_add(text, span_text(rule->origin));
+    buf_add(text, separator);
+    buf_add(text, is_section ? SPAN("[path ") : SPAN("`"));
+    buf_add(text, is_section ? rule->pattern.text : rule->written);
+    buf_add_char(text, is_section ? ']' : '`');
+}
+
+static void explain_rule(struct trace *t, const struct rules_rule *rule)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    char bytes[TRACE_LINE_MAX / 2];
+    struct buf text = buf_over(bytes, sizeof(bytes));
+    const char *but = "";
+    describe_place(&text, rule, SPAN(": "));
+    describe_fields(&text, rule, true);
+    describe_fields(&text, rule, false);
+    describe_networks(&text, rule, true);
+    describe_networks(&text, rule, false);
+    if (rule->listing != RULES_UNSET)
+        buf_add(&text,
+                rule->listing == RULES_ON ? SPAN("; listing = on") : SPAN("; listing = off"));
+    describe_action(&text, rule);
+    if (rule->action != RULES_SERVE && rule != trace->match.actor)
+        but = ", but a later rule decides";
+    else if (rule->if_absent)
+        but = trace->substituted ? ", as there is no such file" : ", but only where no file is";
+    trace_add(t, "rule", "%.*s%s", (int)text.len, text.at, but);
+}
+
 static void explain_rules(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     const struct rules *rules = trace->ruled ? trace->site->rules : NULL;
-    char bytes[TRACE_LINE_MAX / 2];
+    const struct rules_rule *actor = trace->match.actor;
     bool any = false;
     for (unsigned i = 0; rules && i < rules->count; i++) {
         const struct rules_rule *rule = &rules->rule[i];
-        struct buf text = buf_over(bytes, sizeof(bytes));
         if (!rule->origin || !rules_match_has(&trace->match, i))
             continue;
-        describe_fields(&text, rule, true);
-        describe_fields(&text, rule, false);
-        describe_networks(&text, rule, true);
-        describe_networks(&text, rule, false);
-        if (rule->listing != RULES_UNSET)
-            buf_add(&text,
-                    rule->listing == RULES_ON ? SPAN("; listing = on") : SPAN("; listing = off"));
-        describe_action(&text, rule);
-        const bool later = rule->action != RULES_SERVE && rule != trace->match.actor;
-        trace_add(t, "rule", "%s: [path %.*s]%.*s%s", rule->origin, (int)rule->pattern.text.len,
-                  rule->pattern.text.at, (int)text.len, text.at,
-                  later ? ", but a later rule decides" : "");
+        explain_rule(t, rule);
         any = true;
     }
-    if (rules && !any)
-        trace_add(t, "rule", "no [path] of the site covers the path");
+    const bool listed = rules && actor && actor >= rules->list &&
+                        actor < rules->list + rules->list_count;
+    if (listed)
+        explain_rule(t, actor);
+    if (rules && !any && !listed)
+        trace_add(t, "rule", "no [path] of the site%s covers the path",
+                  t->site->site_rules ? " and no line of its _headers and _redirects" : "");
 }
 
 /* The rule that answers without a file, or NULL. */
 static const struct rules_rule *answering_rule(const struct session_trace *trace)
 {
     const struct rules_rule *actor = trace->ruled ? trace->match.actor : NULL;
-    return actor && actor->action != RULES_REWRITE ? actor : NULL;
+    if (!actor || actor->action == RULES_REWRITE || (actor->if_absent && !trace->substituted))
+        return NULL;
+    return actor;
 }
 
 static void explain_denial(struct trace *t, const struct rules_rule *gate)
@@ -183,8 +213,10 @@ static void explain_denial(struct trace *t, const struct rules_rule *gate)
 
 static void explain_actor(struct trace *t, const struct rules_rule *actor)
 {
-    trace_set_cause(t, "%s, [path %.*s], %s", actor->origin, (int)actor->pattern.text.len,
-                    actor->pattern.text.at,
+    char bytes[TRACE_LINE_MAX / 2];
+    struct buf text = buf_over(bytes, sizeof(bytes));
+    describe_place(&text, actor, SPAN(", "));
+    trace_set_cause(t, "%.*s, %s", (int)text.len, text.at,
                     actor->action == RULES_REDIRECT ? "redirects the path"
                                                     : "gives this status to the path");
 }
@@ -261,6 +293,7 @@ static void describe_step(char *out, size_t size, const struct site_step *step, 
                        sentence);
         break;
     case SITE_CAUSE_HIDDEN:
+    case SITE_CAUSE_RULES:
         (void)snprintf(out, size, "`%.*s` %s", name_len, name.at, sentence);
         break;
     case SITE_CAUSE_DIRECTORY:
@@ -358,8 +391,10 @@ static void explain_result(struct trace *t)
         explain_absence(t);
         break;
     }
-    if (trace->fallback)
+    if (trace->fallback || (trace->substituted && trace->entry))
         t->cause[0] = '\0'; /* the fallback answers, so there is no cause */
+    if (trace->substituted && answering_rule(trace))
+        explain_actor(t, answering_rule(trace));
     if (trace->entry)
         trace_explain_file(t);
 }

@@ -186,6 +186,22 @@ bool view_health_users_stale(const struct view_window *w, struct view_verdict *o
     return true;
 }
 
+bool view_health_site_rules_refused(const struct view_window *w, struct view_verdict *out)
+{
+    const uint64_t lines = w->view->snapshot->counter[STATS_site_rules_refused];
+    if (lines == 0)
+        return false;
+    out->gravity = VIEW_WARNING;
+    view_verdict_say(out->text, "%" PRIu64 " line%s of _headers and _redirects cannot be used",
+                     lines, plural_ending(lines));
+    view_verdict_say(out->why, "such a line is wrong, or asks for what weir does not do. "
+                               "`error-log` has the file, the line and the reason. The other lines "
+                               "are in force");
+    view_verdict_say(out->cure, "mend the lines that `weir check -c FILE` names. The server reads "
+                                "the files again when they change");
+    return true;
+}
+
 bool view_health_certificates_end(const struct view_window *w, struct view_verdict *out)
 {
     int64_t end_s = (int64_t)w->view->snapshot->counter[STATS_certificates_end_s];

@@ -24,4 +24,5 @@ bool view_health_logs_not_reopened(const struct view_window *w, struct view_verd
 bool view_health_numbers_incomplete(const struct view_window *w, struct view_verdict *out);
 bool view_health_certificates_stale(const struct view_window *w, struct view_verdict *out);
 bool view_health_users_stale(const struct view_window *w, struct view_verdict *out);
+bool view_health_site_rules_refused(const struct view_window *w, struct view_verdict *out);
 bool view_health_certificates_end(const struct view_window *w, struct view_verdict *out);

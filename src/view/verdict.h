@@ -9,7 +9,7 @@
 
 enum view_gravity { VIEW_NOTE, VIEW_WARNING, VIEW_WRONG };
 
-enum { VIEW_VERDICTS_MAX = 32, VIEW_VERDICT_TEXT = 256 };
+enum { VIEW_VERDICTS_MAX = 48, VIEW_VERDICT_TEXT = 256 };
 
 struct view_verdict {
     enum view_gravity gravity;

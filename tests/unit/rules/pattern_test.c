@@ -167,11 +167,28 @@ static void refuses_a_pattern_that_is_too_long(void **state)
     assert_string_equal(reason, "has more than 1024 bytes");
 }
 
+static void a_star_that_has_to_be_filled_covers_a_byte_at_least(void **state)
+{
+    (void)state;
+    struct rules_pattern pattern;
+    struct rules_captures captures;
+    const char *reason;
+    assert_true(rules_pattern_parse(SPAN("/a/*/b/**"), &pattern, &reason));
+    assert_true(rules_pattern_matches(&pattern, SPAN("/a//b"), &captures));
+    pattern.filled = 1 << 0;
+    assert_false(rules_pattern_matches(&pattern, SPAN("/a//b"), &captures));
+    assert_true(rules_pattern_matches(&pattern, SPAN("/a/x/b"), &captures));
+    pattern.filled = 1 << 1;
+    assert_false(rules_pattern_matches(&pattern, SPAN("/a/x/b/"), &captures));
+    assert_true(rules_pattern_matches(&pattern, SPAN("/a//b/x"), &captures));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(covers_whole_paths_only),
         cmocka_unit_test(two_stars_cover_any_number_of_segments),
+        cmocka_unit_test(a_star_that_has_to_be_filled_covers_a_byte_at_least),
         cmocka_unit_test(refuses_what_no_path_can_be),
         cmocka_unit_test(refuses_a_pattern_that_is_too_long),
     };

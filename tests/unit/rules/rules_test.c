@@ -13,15 +13,24 @@
 
 #define SET(name, value) \
     { \
-        SPAN(name), SPAN(name ": " value "\r\n"), false \
+        SPAN(name), SPAN(name ": " value "\r\n"), false, false \
     }
 #define ALWAYS(name, value) \
     { \
-        SPAN(name), SPAN(name ": " value "\r\n"), true \
+        SPAN(name), SPAN(name ": " value "\r\n"), true, false \
     }
 #define REMOVED(name) \
     { \
-        SPAN(name), { "", 0 }, false \
+        SPAN(name), { "", 0 }, false, false \
+    }
+
+#define JOINED(name, value) \
+    { \
+        SPAN(name), SPAN(name ": " value "\r\n"), false, true \
+    }
+#define TAKEN_AWAY(name) \
+    { \
+        SPAN(name), { "", 0 }, false, true \
     }
 
 static const struct rules_field own[] = { ALWAYS("A", "site"), ALWAYS("B", "site"),
@@ -207,6 +216,89 @@ static void the_most_bytes_are_those_of_the_longest_lines_of_each_name(void **st
     assert_int_equal(rules_fields_most(&both), strlen("x: 123456789012\r\nY: 123456789\r\n"));
 }
 
+/* Reads the patterns of rules, which have the same places. */
+static void set_patterns(struct rules_rule *rules_of_test, const char *const *patterns,
+                         size_t count)
+{
+    const char *reason;
+    for (size_t i = 0; i < count; i++)
+        if (!rules_pattern_parse(span_text(patterns[i]), &rules_of_test[i].pattern, &reason))
+            fail_msg("`%s` %s", patterns[i], reason);
+}
+
+static void fields_that_join_replace_those_that_do_not(void **state)
+{
+    (void)state;
+    static const struct rules_field site[] = { SET("A", "site") };
+    static const struct rules_field one[] = { JOINED("A", "1"), JOINED("B", "1"),
+                                              JOINED("C", "1") };
+    static const struct rules_field two[] = { TAKEN_AWAY("B"), JOINED("a", "2"), JOINED("C", "1") };
+    static const struct rules_field last[] = { SET("A", "last") };
+    static const char *const patterns[] = { "/**", "/**", "/x/**", "/x/y" };
+    static struct rules_rule four[] = { { .fields = site, .field_count = 1 },
+                                        { .fields = one, .field_count = 3 },
+                                        { .fields = two, .field_count = 3 },
+                                        { .fields = last, .field_count = 1 } };
+    static const struct {
+        const char *path, *expected;
+    } rows[] = {
+        { "/", "A: 1\r\nB: 1\r\nC: 1\r\n" },
+        { "/x", "A: 1, 2\r\nC: 1\r\n" },
+        { "/x/y", "C: 1\r\nA: last\r\n" },
+    };
+    const struct rules all = { .rule = four, .count = 4 };
+    set_patterns(four, patterns, 4);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char bytes[256];
+        struct buf out = buf_over(bytes, sizeof(bytes));
+        struct rules_match match;
+        rules_find(&all, span_text(rows[i].path), &match);
+        rules_add_fields(&all, &match, false, &out);
+        if (!span_equal(buf_span(&out), span_text(rows[i].expected)))
+            fail_msg("%s: `%.*s`", rows[i].path, (int)out.len, out.at);
+        assert_in_range(out.len, 0, rules_fields_most(&all));
+    }
+}
+
+static void lines_that_join_count_only_where_their_patterns_meet(void **state)
+{
+    (void)state;
+    static const struct rules_field line[] = { JOINED("A", "12345") }; /* 10 bytes */
+    static const char *const patterns[] = { "/**", "/a/**", "/a/b", "/a/bc", "/b/*", "/b/x/*" };
+    static struct rules_rule six[6];
+    for (size_t i = 0; i < 6; i++)
+        six[i] = (struct rules_rule){ .fields = line, .field_count = 1 };
+    set_patterns(six, patterns, 6);
+    assert_int_equal(rules_joins_most(&(struct rules){ .rule = six, .count = 1 }), 10);
+    assert_int_equal(rules_joins_most(&(struct rules){ .rule = six, .count = 3 }), 30);
+    assert_int_equal(rules_joins_most(&(struct rules){ .rule = six, .count = 4 }), 30);
+    assert_int_equal(rules_joins_most(&(struct rules){ .rule = six, .count = 6 }), 30);
+    assert_int_equal(rules_fields_most(&(struct rules){ .rule = six, .count = 6 }), 30);
+}
+
+static void the_first_rule_of_the_list_decides_after_all_others(void **state)
+{
+    (void)state;
+    static struct rules_rule one[] = { { .action = RULES_STATUS, .status = 410 } };
+    static struct rules_rule list[3];
+    static const char *const pattern[] = { "/own" };
+    static const char *const patterns[] = { "/a/*", "/a/b", "/**" };
+    const struct rules all = { .rule = one, .count = 1, .list = list, .list_count = 3 };
+    struct rules_match match;
+    for (size_t i = 0; i < 3; i++)
+        list[i].action = RULES_REDIRECT;
+    set_patterns(one, pattern, 1);
+    set_patterns(list, patterns, 3);
+    rules_find(&all, SPAN("/own"), &match);
+    assert_ptr_equal(match.actor, &one[0]);
+    rules_find(&all, SPAN("/a/b"), &match);
+    assert_ptr_equal(match.actor, &list[0]);
+    assert_true(span_equal(match.captures.part[0], SPAN("b")));
+    rules_find(&all, SPAN("/c"), &match);
+    assert_ptr_equal(match.actor, &list[2]);
+    assert_false(rules_match_has(&match, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +309,9 @@ int main(void)
         cmocka_unit_test(the_line_for_an_origin_is_that_of_the_last_rule_about_origins),
         cmocka_unit_test(the_digest_tells_sets_of_rules_apart),
         cmocka_unit_test(the_most_bytes_are_those_of_the_longest_lines_of_each_name),
+        cmocka_unit_test(fields_that_join_replace_those_that_do_not),
+        cmocka_unit_test(lines_that_join_count_only_where_their_patterns_meet),
+        cmocka_unit_test(the_first_rule_of_the_list_decides_after_all_others),
     };
     return cmocka_run_group_tests_name("rules/rules", tests, parse_patterns, NULL);
 }

@@ -153,6 +153,21 @@ static void counts_the_stars(void **state)
     assert_int_equal(target.stars, 1);
 }
 
+static void a_star_may_stand_for_another_place_of_the_pattern(void **state)
+{
+    (void)state;
+    char bytes[64];
+    struct buf out = buf_over(bytes, sizeof(bytes));
+    struct rules_target target;
+    const char *reason;
+    const struct rules_captures captures = make_captures("one", "two");
+    assert_true(rules_target_parse_redirect(SPAN("/*/*/*"), &target, &reason));
+    target.star_of[0] = target.star_of[1] = 1;
+    target.star_of[2] = 0;
+    rules_target_add_location(&target, &captures, false, SPAN(""), &out);
+    assert_true(span_equal(buf_span(&out), SPAN("/two/two/one")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +176,7 @@ int main(void)
         cmocka_unit_test(writes_behind_what_the_buffer_has),
         cmocka_unit_test(refuses_targets_that_lead_elsewhere),
         cmocka_unit_test(counts_the_stars),
+        cmocka_unit_test(a_star_may_stand_for_another_place_of_the_pattern),
     };
     return cmocka_run_group_tests_name("rules/target", tests, NULL, NULL);
 }

@@ -268,6 +268,16 @@ static void reports_a_list_of_users_that_cannot_be_used(void **state)
     assert_int_equal(verdict("users-stale")->gravity, VIEW_WRONG);
 }
 
+static void reports_lines_of_rules_that_cannot_be_used(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_null(verdict("site-rules-refused"));
+    now.counter[STATS_site_rules_refused] = 2;
+    assert_int_equal(verdict("site-rules-refused")->gravity, VIEW_WARNING);
+    assert_non_null(strstr(verdict("site-rules-refused")->text, "2 lines of "));
+}
+
 static void reports_a_certificate_that_ends_within_two_weeks(void **state)
 {
     (void)state;
@@ -614,6 +624,7 @@ int main(void)
         cmocka_unit_test(reports_logs_that_were_not_opened_again),
         cmocka_unit_test(reports_certificates_that_cannot_be_used),
         cmocka_unit_test(reports_a_list_of_users_that_cannot_be_used),
+        cmocka_unit_test(reports_lines_of_rules_that_cannot_be_used),
         cmocka_unit_test(reports_a_certificate_that_ends_within_two_weeks),
         cmocka_unit_test(reports_missing_numbers),
         cmocka_unit_test(damaged_counts_are_reported),
