@@ -9,13 +9,14 @@ import os
 import select
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Process, Server
-from tests.e2e.statistics import read, wait_for
+from tests.e2e.statistics import Numbers, wait_for
 from tests.e2e.wire import Connection, connect
 from tests.waiting import wait_until
 
@@ -97,18 +98,25 @@ def test_an_event_of_a_connection_that_made_space_is_ignored(server: ServerFacto
     assert running.workers() == [worker]
 
 
+def has_become_idle(times: int, now: Numbers) -> bool:
+    return bool(now["counters"]["activities_ended"] == times)
+
+
 @pytest.mark.parametrize("model", ["fork", "thread", "pool", "epoll"])
 def test_the_connection_that_has_been_idle_longest_makes_space(server: ServerFactory) -> None:
+    """A client has its answer before the server reads the clock. So the next client waits until the
+    server has counted that the connection is idle again."""
     running = server("--connections", "5", "--workers", "1")
-    with idle_clients(running, 5) as idle:
-        assert idle[0].get("/hello.txt").status == 200  # now the second is the longest idle
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(connect(running.address)) for _ in range(5)]
+        for times, client in enumerate((*idle, idle[0]), 1):  # the second is idle longest
+            assert client.get("/hello.txt").status == 200
+            wait_for(running, partial(has_become_idle, times))
         with connect(running.address) as other:
             assert other.get("/hello.txt").body == b"hello\n"
             wait_until(
                 lambda: is_closed(idle[1]),
-                lambda: (
-                    f"the second is closed: {[*map(is_closed, idle)]}, {read(running.popen.pid)}"
-                ),
+                lambda: [*map(is_closed, idle)],
             )
             assert not any(is_closed(each) for each in idle if each is not idle[1])
 
