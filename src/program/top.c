@@ -110,9 +110,10 @@ static int run_top(void *given, const char *const *words)
     }
     struct watched watched = { .any = !pid };
     struct stats_snapshot *first;
-    int status = program_instance_find("top", pid, &first, &watched.instance);
+    enum program_instance_found found =
+        program_instance_find("top", pid, &first, &watched.instance);
     if (!first)
-        return status;
+        return program_instance_status(found);
     (void)setlocale(LC_CTYPE, ""); /* what the terminal cannot show is replaced */
     return watch_server(&watched, first, options->interval_ns);
 }

@@ -116,22 +116,55 @@ void server_generations_describe(const struct server_generation *g, char out[SER
              g->workers, plural(g->workers), g->threads, plural(g->threads));
 }
 
-/* A wildcard is printed as the addresses that clients can use. */
+enum { URLS_SHOWN_MAX = 8 };
+
+/* Writes the URLs of one listener; those of a wildcard are the addresses that clients can use.
+ * Returns how many there are, also when that is more than URLS_SHOWN_MAX. */
+static size_t urls_of(const struct server_listener *listener,
+                      char urls[URLS_SHOWN_MAX][SERVER_URL_MAX + 1])
+{
+    struct os_socket_address each[URLS_SHOWN_MAX];
+    if (!listener->address)
+        return 0;
+    size_t count = os_interface_reach(&listener->address->got, each, URLS_SHOWN_MAX);
+    for (size_t i = 0; i < count && i < URLS_SHOWN_MAX; i++) {
+        char url[SERVER_URL_MAX];
+        urls[i][0] = '\0';
+        if (os_socket_url(&each[i], url, sizeof(url)))
+            snprintf(urls[i], sizeof(urls[i]), "%.4s%s%s", url, listener->tls ? "s" : "", url + 4);
+    }
+    return count;
+}
+
 static void print_urls(const struct server_listeners *listeners, const char *before)
 {
-    enum { SHOWN_MAX = 8 };
     for (size_t i = 0; i < listeners->count; i++) {
-        const struct server_listener *listener = &listeners->each[i];
-        struct os_socket_address each[SHOWN_MAX];
-        char url[SERVER_URL_MAX];
-        if (!listener->address)
-            continue;
-        size_t count = os_interface_reach(&listener->address->got, each, SHOWN_MAX);
-        for (size_t j = 0; j < count && j < SHOWN_MAX; j++)
-            if (os_socket_url(&each[j], url, sizeof(url)))
-                fprintf(stderr, "%s%.4s%s%s\n", before, url, listener->tls ? "s" : "", url + 4);
-        if (count > SHOWN_MAX)
-            fprintf(stderr, "%sat %zu more addresses of this machine\n", before, count - SHOWN_MAX);
+        char urls[URLS_SHOWN_MAX][SERVER_URL_MAX + 1];
+        size_t count = urls_of(&listeners->each[i], urls);
+        for (size_t j = 0; j < count && j < URLS_SHOWN_MAX; j++)
+            if (urls[j][0])
+                fprintf(stderr, "%s%s\n", before, urls[j]);
+        if (count > URLS_SHOWN_MAX)
+            fprintf(stderr, "%sat %zu more addresses of this machine\n", before,
+                    count - URLS_SHOWN_MAX);
+    }
+}
+
+static void add_url(char *out, size_t room, const char *url)
+{
+    size_t len = strlen(out), more = strlen(url) + (len > 0);
+    if (url[0] && more < room - len)
+        snprintf(out + len, room - len, "%s%s", len > 0 ? "\n" : "", url);
+}
+
+void server_generations_write_urls(const struct server_listeners *listeners, char *out, size_t room)
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < listeners->count; i++) {
+        char urls[URLS_SHOWN_MAX][SERVER_URL_MAX + 1];
+        size_t count = urls_of(&listeners->each[i], urls);
+        for (size_t j = 0; j < count && j < URLS_SHOWN_MAX; j++)
+            add_url(out, room, urls[j]);
     }
 }
 

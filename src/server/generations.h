@@ -55,6 +55,10 @@ enum { SERVER_SUMMARY_MAX = MODEL_WHY_MAX + 160 };
  * NULL: an empty text. */
 void server_generations_describe(const struct server_generation *g, char out[SERVER_SUMMARY_MAX]);
 
+/* Writes the URLs that clients can use, one a line, as many as fit. */
+void server_generations_write_urls(const struct server_listeners *listeners, char *out,
+                                   size_t room);
+
 /* Prints on standard error the addresses of `g` and of its statistics page, its model and its
  * capacity. */
 void server_generations_print(const struct server_generation *g,

@@ -104,7 +104,7 @@ static void finish_reload(struct master *m, bool good)
 /* A generation, the first or a later one, has begun to serve. */
 static void report_serving(struct master *m)
 {
-    server_stats_serving(&m->stats, m->serving);
+    server_stats_serving(&m->stats, m->serving, &m->page.now.listeners);
     server_sitefiles_log(&m->serving->sitefiles);
     if (m->following != FOLLOW_NONE)
         server_follow_report(m->following);

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/socket.h"
 #include "server/generation.h"
+#include "server/generations.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -112,7 +113,8 @@ static uint64_t hash_of(const struct server_generation *g)
     return hash;
 }
 
-void server_stats_serving(struct server_stats *stats, const struct server_generation *g)
+void server_stats_serving(struct server_stats *stats, const struct server_generation *g,
+                          const struct server_listeners *page)
 {
     if (!stats->segment.header)
         return;
@@ -141,6 +143,8 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     };
     snprintf(generation.model, sizeof(generation.model), "%s", g->model->name);
     snprintf(generation.sandbox, sizeof(generation.sandbox), "%.127s", g->sandbox.in_force);
+    server_generations_write_urls(&g->listeners, generation.urls, sizeof(generation.urls));
+    server_generations_write_urls(page, generation.page_urls, sizeof(generation.page_urls));
     stats_segment_generation(&stats->segment, &generation);
 }
 

@@ -14,6 +14,7 @@
 
 struct server_addresses;
 struct server_generation;
+struct server_listeners;
 
 /* Zeroed: nothing is counted. */
 struct server_stats {
@@ -50,8 +51,11 @@ const struct stats_segment *server_stats_enter(struct server_stats *stats,
 /* The whole server begins to stop. */
 void server_stats_stopping(const struct server_stats *stats);
 
-/* `g` serves. A reload has failed for the reason `error`, or has succeeded (NULL). */
-void server_stats_serving(struct server_stats *stats, const struct server_generation *g);
+/* `g` serves, and `page` are the listeners of the statistics page. */
+void server_stats_serving(struct server_stats *stats, const struct server_generation *g,
+                          const struct server_listeners *page);
+
+/* A reload has failed for the reason `error`, or has succeeded (NULL). */
 void server_stats_reloaded(const struct server_stats *stats, const char *error);
 
 /* Certificates have changed on the disk, and could be used or not. */

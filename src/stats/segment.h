@@ -39,7 +39,7 @@
 #define STATS_MAGIC "weirstat"
 
 enum {
-    STATS_VERSION = 5,                     /* of the layout, without counters.def */
+    STATS_VERSION = 6,                     /* of the layout, without counters.def */
     STATS_ARENA_BYTES = 256 * 1024 * 1024, /* address space; memory only as it is taken */
     STATS_ARENAS_MAX = 2048,
     STATS_SITES_MAX = 64, /* the last place is for all further sites */
@@ -50,6 +50,7 @@ enum {
     STATS_TEXT_MAX = 256,
     STATS_CERTIFICATES_MAX = 64, /* remembered: those that end first */
     STATS_CERTIFICATE_NAME_MAX = 64,
+    STATS_URLS_MAX = 384,
 
     /* Durations are counted in units of 16 ns, with 64 buckets for each power of two. That is
      * within 0.8 % from 1 us to 1 h. A longer duration counts as the longest. */
@@ -128,6 +129,9 @@ struct stats_generation {
     uint32_t accepts, serves; /* enum stats_accepts, enum stats_serves */
     char model[16];
     char sandbox[128]; /* of the workers, in words */
+    /* The addresses of the sites, and of the statistics page, one a line. Those that do not fit are
+     * left out. */
+    char urls[STATS_URLS_MAX], page_urls[STATS_URLS_MAX];
 };
 
 /* A certificate that the serving configuration uses. */

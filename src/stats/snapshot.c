@@ -151,6 +151,8 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
         to->generations[i] = from->generations[i];
         to->generations[i].model[sizeof(to->generations[i].model) - 1] = '\0';
         to->generations[i].sandbox[sizeof(to->generations[i].sandbox) - 1] = '\0';
+        to->generations[i].urls[sizeof(to->generations[i].urls) - 1] = '\0';
+        to->generations[i].page_urls[sizeof(to->generations[i].page_urls) - 1] = '\0';
         if (to->generations[i].accepts > STATS_ACCEPTS_EACH)
             to->generations[i].accepts = STATS_ACCEPTS_ONE;
         if (to->generations[i].serves > STATS_SERVES_PROCESS)

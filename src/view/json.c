@@ -107,6 +107,14 @@ static void write_certificates(struct json_writer *list, const struct view *view
     json_writer_end(&certificates, ']');
 }
 
+static void write_urls(struct json_writer *list, const char *name, const char *urls)
+{
+    struct json_writer array = json_writer_begin(list, name, '[');
+    for (struct span rest = span_text(urls), url; view_next_url(&rest, &url);)
+        json_writer_add_span(&array, NULL, url);
+    json_writer_end(&array, ']');
+}
+
 static void write_generation(struct json_writer *list, const struct view *view)
 {
     static const char *const accepts[] = { "master", "one", "each" };
@@ -119,6 +127,8 @@ static void write_generation(struct json_writer *list, const struct view *view)
     json_writer_add_text(&object, "hash", hash);
     json_writer_add_text(&object, "model", g->model);
     json_writer_add_text(&object, "sandbox", g->sandbox);
+    write_urls(&object, "urls", g->urls);
+    write_urls(&object, "page_urls", g->page_urls);
     json_writer_add_text(&object, "accepts", accepts[g->accepts]);
     json_writer_add_text(&object, "serves", serves[g->serves]);
     json_writer_add_number(&object, "workers", g->workers);

@@ -5,46 +5,47 @@
 #include "view/view.h"
 
 #include "base/calendar.h"
-#include "base/duration.h"
 #include "base/escape.h"
+#include "base/size.h"
 #include "view/advice.h"
+#include "view/table.h"
 #include "view/verdict.h"
 
 #include <inttypes.h>
 
-enum { NAME_WIDTH = 24, NUMBER_WIDTH = 14 };
-
-struct printer {
-    FILE *out;
-    bool explain;
-};
-
-static void print_row_name(const struct printer *p, const char *name)
+/* The estimates that the row `cache-size` says in words. */
+static const char *estimate_name(enum stats_counter counter)
 {
-    char text[NAME_WIDTH * 2];
-    snprintf(text, sizeof(text), "%s", name);
-    for (char *at = text; *at; at++)
-        if (*at == '_')
-            *at = ' ';
-    fprintf(p->out, "  %-*s", NAME_WIDTH, text);
+    return counter == STATS_cache_misses_half        ? "estimate, half the size"
+           : counter == STATS_cache_misses_same      ? "estimate, this size"
+           : counter == STATS_cache_misses_double    ? "estimate, twice the size"
+           : counter == STATS_cache_misses_quadruple ? "estimate, 4 x the size"
+                                                     : NULL;
 }
 
-static void print_sentence(const struct printer *p, const char *sentence)
-{
-    if (p->explain)
-        fprintf(p->out, "\n      %s", sentence);
-    fputc('\n', p->out);
-}
-
-static void print_number(const struct printer *p, const struct stats_counter_about *about,
+static void print_number(const struct view_table *p, const struct stats_counter_about *about,
                          uint64_t value)
 {
-    print_row_name(p, about->name);
-    fprintf(p->out, " %*" PRIu64 " %s", NUMBER_WIDTH, value, about->unit);
-    print_sentence(p, about->sentence);
+    view_table_name(p, about->name);
+    view_table_amount(p, value, about->unit);
+    view_table_sentence(p, about->sentence);
 }
 
-static void print_section(const struct printer *p, const struct stats_snapshot *s,
+static void print_counter(const struct view_table *p, enum stats_counter counter, uint64_t value)
+{
+    const char *estimate = estimate_name(counter);
+    if (estimate && !p->explain)
+        return;
+    if (!estimate) {
+        print_number(p, &stats_counters[counter], value);
+        return;
+    }
+    view_table_name(p, estimate);
+    view_table_amount(p, value, "misses");
+    view_table_sentence(p, stats_counters[counter].sentence);
+}
+
+static void print_section(const struct view_table *p, const struct stats_snapshot *s,
                           enum stats_section section)
 {
     fprintf(p->out, "\n%s\n", stats_sections[section]);
@@ -53,16 +54,16 @@ static void print_section(const struct printer *p, const struct stats_snapshot *
             print_number(p, &stats_pairs[i].about, s->pair[i]);
     for (unsigned i = 0; i < STATS_NAMED; i++)
         if (stats_counters[i].section == section)
-            print_number(p, &stats_counters[i], s->counter[i]);
+            print_counter(p, (enum stats_counter)i, s->counter[i]);
 }
 
-static void print_statuses(const struct printer *p, const struct stats_snapshot *s)
+static void print_statuses(const struct view_table *p, const struct stats_snapshot *s)
 {
     fprintf(p->out, "\nAnswers by status\n");
     for (unsigned i = 0; i < STATS_STATUSES; i++)
         if (s->counter[STATS_STATUS_FIRST + i] > 0)
-            fprintf(p->out, "  %-*u %*" PRIu64 "\n", NAME_WIDTH, stats_statuses[i], NUMBER_WIDTH,
-                    s->counter[STATS_STATUS_FIRST + i]);
+            fprintf(p->out, "  %-*u %*" PRIu64 "\n", VIEW_TABLE_NAME, stats_statuses[i],
+                    VIEW_TABLE_NUMBER, s->counter[STATS_STATUS_FIRST + i]);
     bool any = false;
     for (unsigned i = 0; i < STATS_STATUSES; i++) {
         uint64_t count = s->counter[STATS_UNREADABLE_FIRST + i];
@@ -70,12 +71,12 @@ static void print_statuses(const struct printer *p, const struct stats_snapshot 
             fprintf(p->out, "  of these, to requests that could not be read:\n");
         any = any || count > 0;
         if (count > 0)
-            fprintf(p->out, "    %-*u %*" PRIu64 "\n", NAME_WIDTH - 2, stats_statuses[i],
-                    NUMBER_WIDTH, count);
+            fprintf(p->out, "    %-*u %*" PRIu64 "\n", VIEW_TABLE_NAME - 2, stats_statuses[i],
+                    VIEW_TABLE_NUMBER, count);
     }
 }
 
-static void print_faults(const struct printer *p, const struct stats_snapshot *s)
+static void print_faults(const struct view_table *p, const struct stats_snapshot *s)
 {
     bool any = false;
     for (unsigned i = 0; i < STATS_FAULTS; i++) {
@@ -85,13 +86,13 @@ static void print_faults(const struct printer *p, const struct stats_snapshot *s
         if (!any)
             fprintf(p->out, "\nRequests refused, by cause\n");
         any = true;
-        print_row_name(p, stats_faults[i].name);
-        fprintf(p->out, "%*" PRIu64, NUMBER_WIDTH, count);
-        print_sentence(p, stats_faults[i].sentence);
+        view_table_name(p, stats_faults[i].name);
+        fprintf(p->out, "%*" PRIu64, VIEW_TABLE_NUMBER, count);
+        view_table_sentence(p, stats_faults[i].sentence);
     }
 }
 
-static void print_http2_faults(const struct printer *p, const struct stats_snapshot *s)
+static void print_http2_faults(const struct view_table *p, const struct stats_snapshot *s)
 {
     bool any = false;
     for (unsigned i = 0; i < STATS_HTTP2_FAULTS; i++) {
@@ -101,46 +102,29 @@ static void print_http2_faults(const struct printer *p, const struct stats_snaps
         if (!any)
             fprintf(p->out, "\nHTTP/2 connections ended and streams reset, by cause\n");
         any = true;
-        print_row_name(p, stats_http2_faults[i].name);
-        fprintf(p->out, "%*" PRIu64, NUMBER_WIDTH, count);
-        print_sentence(p, stats_http2_faults[i].sentence);
+        view_table_name(p, stats_http2_faults[i].name);
+        fprintf(p->out, "%*" PRIu64, VIEW_TABLE_NUMBER, count);
+        view_table_sentence(p, stats_http2_faults[i].sentence);
     }
 }
 
-/* Aligns figures and units in columns. */
-static void print_duration(FILE *out, uint64_t ns)
+static void print_latency(const struct view_table *p, const struct stats_snapshot *s)
 {
-    struct duration_text duration = duration_format(ns);
-    int figures = (int)strcspn(duration.text, " ");
-    fprintf(out, " %7.*s %-2s", figures, duration.text, duration.text + figures + 1);
-}
-
-static const double quantiles[] = { 0.5, 0.9, 0.99, 0.999 };
-
-static void print_quantiles(const struct printer *p, const struct stats_counts *counts)
-{
-    for (unsigned i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
-        print_duration(p->out, stats_snapshot_quantile_ns(counts, quantiles[i]));
-}
-
-static void print_latency(const struct printer *p, const struct stats_snapshot *s)
-{
-    fprintf(p->out, "\n%-*s %*s %10s %10s %10s %10s\n", NAME_WIDTH + 2, "Latency", NUMBER_WIDTH,
-            "count", "p50   ", "p90   ", "p99   ", "p99.9   ");
+    fputc('\n', p->out);
+    view_table_quantiles_head(p, "Latency");
     for (unsigned i = 0; i < STATS_HISTOGRAMS; i++) {
         if (s->histogram[i].count == 0 && !p->explain)
             continue;
-        print_row_name(p, stats_histograms[i].name);
-        fprintf(p->out, " %*" PRIu64, NUMBER_WIDTH, s->histogram[i].count);
-        print_quantiles(p, &s->histogram[i]);
-        print_sentence(p, stats_histograms[i].sentence);
+        view_table_name(p, stats_histograms[i].name);
+        view_table_quantiles(p, &s->histogram[i]);
+        view_table_sentence(p, stats_histograms[i].sentence);
     }
 }
 
-static void print_sites(const struct printer *p, const struct stats_snapshot *s)
+static void print_sites(const struct view_table *p, const struct stats_snapshot *s)
 {
-    fprintf(p->out, "\n%-*s %*s %10s %10s %10s %10s  body bytes\n", NAME_WIDTH + 2, "Sites",
-            NUMBER_WIDTH, "requests", "2xx", "3xx", "4xx", "5xx");
+    fprintf(p->out, "\n%-*s %*s %10s %10s %10s %10s %10s\n", VIEW_TABLE_NAME + 2, "Sites",
+            VIEW_TABLE_NUMBER, "requests", "2xx", "3xx", "4xx", "5xx", "bodies");
     for (unsigned i = 0; i < s->site_count; i++) {
         const struct stats_site *site = &s->site[i];
         char name[STATS_SITE_NAME_MAX * 4] = "(none)";
@@ -150,46 +134,62 @@ static void print_sites(const struct printer *p, const struct stats_snapshot *s)
             continue;
         fprintf(p->out,
                 "  %-*s %*" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10" PRIu64
-                "  %" PRIu64 "\n",
-                NAME_WIDTH, name, NUMBER_WIDTH, site->requests, site->by_class[1],
-                site->by_class[2], site->by_class[3], site->by_class[4], site->body_bytes);
+                " %10s\n",
+                VIEW_TABLE_NAME, name, VIEW_TABLE_NUMBER, site->requests, site->by_class[1],
+                site->by_class[2], site->by_class[3], site->by_class[4],
+                size_format(site->body_bytes).text);
     }
 }
 
-static void print_time(const struct printer *p, const char *name, int64_t time_s)
+static void print_time(const struct view_table *p, const char *name, int64_t time_s)
 {
     char text[CALENDAR_LEN];
     calendar_format(text, time_s);
-    print_row_name(p, name);
+    view_table_name(p, name);
     fprintf(p->out, " %.10s %.8s UTC\n", text, text + 11);
 }
 
-static void print_usage(const struct printer *p, const struct view_usage *usage)
+static void print_usage(const struct view_table *p, const struct view_usage *usage)
 {
-    print_row_name(p, "processes");
-    fprintf(p->out, " %*u\n", NUMBER_WIDTH, usage->processes);
-    print_row_name(p, "CPU time");
-    fprintf(p->out, " %*.2f seconds user, %.2f seconds system\n", NUMBER_WIDTH,
+    view_table_name(p, "processes");
+    fprintf(p->out, " %*u\n", VIEW_TABLE_NUMBER, usage->processes);
+    view_table_name(p, "CPU time");
+    fprintf(p->out, " %*.2f seconds user, %.2f seconds system\n", VIEW_TABLE_NUMBER,
             (double)usage->user_ns / 1e9, (double)usage->system_ns / 1e9);
-    print_row_name(p, "resident memory");
-    fprintf(p->out, " %*" PRIu64 " bytes\n", NUMBER_WIDTH, usage->resident_bytes);
-    print_row_name(p, "open descriptors");
+    view_table_name(p, "resident memory");
+    view_table_amount(p, usage->resident_bytes, "bytes");
+    fputc('\n', p->out);
+    view_table_name(p, "open descriptors");
     fprintf(p->out, " %*" PRIu64 ", at most %" PRIu64 " of %" PRIu64 " in one process\n",
-            NUMBER_WIDTH, usage->files, usage->files_most, usage->files_limit);
+            VIEW_TABLE_NUMBER, usage->files, usage->files_most, usage->files_limit);
 }
 
-static void print_instance(const struct printer *p, const struct view *view)
+static void print_urls(const struct view_table *p, const char *name, const char *urls)
+{
+    for (struct span rest = span_text(urls), url; view_next_url(&rest, &url); name = "") {
+        char text[STATS_URLS_MAX * 4];
+        text[escape_text(text, sizeof(text) - 1, url, ESCAPE_TEXT)] = '\0';
+        view_table_name(p, name);
+        fprintf(p->out, " %s\n", text);
+    }
+}
+
+static void print_instance(const struct view_table *p, const struct view *view)
 {
     const struct stats_snapshot *s = view->snapshot;
     const struct stats_generation *g = view_serving(view);
     fprintf(p->out, "weir %s, process %d, %s\n", s->weir, (int)s->master,
             s->running ? view_state(view) : "dead: these are its last numbers");
+    if (s->generation > 0) {
+        print_urls(p, "serves", g->urls);
+        print_urls(p, "statistics page", g->page_urls);
+    }
     print_time(p, "counting since", s->started_s);
     if (s->generation > 0) {
-        print_row_name(p, "configuration");
+        view_table_name(p, "configuration");
         fprintf(p->out, " number %" PRIu64 " (%016" PRIx64 "), model %s, %u worker%s\n",
                 s->generation, g->configuration, g->model, g->workers, g->workers == 1 ? "" : "s");
-        print_row_name(p, "sandbox");
+        view_table_name(p, "sandbox");
         fprintf(p->out, " %s\n", g->sandbox);
         print_time(p, "in force since", g->started_s);
     }
@@ -197,7 +197,7 @@ static void print_instance(const struct printer *p, const struct view *view)
         print_time(p, s->reload_failed ? "last reload, failed" : "last reload", s->reloaded_s);
 }
 
-static void print_certificates(const struct printer *p, const struct view *view)
+static void print_certificates(const struct view_table *p, const struct view *view)
 {
     for (unsigned i = 0; i < view->snapshot->certificate_count; i++) {
         const struct stats_certificate *one = &view->snapshot->certificate[i];
@@ -205,15 +205,16 @@ static void print_certificates(const struct printer *p, const struct view *view)
         name[escape_text(name, sizeof(name) - 1, span_text(one->name), ESCAPE_TEXT)] = '\0';
         calendar_format(end, one->ends_s);
         double days = view_days_left(view, one);
-        print_row_name(p, "certificate");
+        view_table_name(p, "certificate");
         fprintf(p->out, " %.10s, %s%.1f days%s: %s (%s)", end, days < 0 ? "" : "in ",
                 days < 0 ? -days : days, days < 0 ? " ago" : "", name, one->key);
-        print_sentence(p, "When this certificate ends, its first name, and the kind of its key.");
+        view_table_sentence(p,
+                            "When this certificate ends, its first name, and the kind of its key.");
     }
 }
 
 /* A server without TLS has nothing to show there. */
-static bool is_unused(const struct printer *p, const struct stats_snapshot *s,
+static bool is_unused(const struct view_table *p, const struct stats_snapshot *s,
                       enum stats_section section)
 {
     if (section != STATS_SECTION_TLS || p->explain || s->certificate_count > 0)
@@ -224,16 +225,18 @@ static bool is_unused(const struct printer *p, const struct stats_snapshot *s,
     return true;
 }
 
-static void print_advice(const struct printer *p, const struct view *view)
+static void print_advice(const struct view_table *p, const struct view *view)
 {
     char text[VIEW_ADVICE_MAX];
     view_advice_say(view, text);
-    print_row_name(p, "cache-size");
+    view_table_name(p, "another cache-size");
     fprintf(p->out, " %s", text);
-    print_sentence(p, "The effect of another cache-size, estimated from a sample of the files.");
+    view_table_sentence(p,
+                        "The share of lookups that find their file in the cache. The ratio now is "
+                        "counted, the others are estimated from a sample of the files.");
 }
 
-static void print_part(const struct printer *p, const char *label, const char *text)
+static void print_part(const struct view_table *p, const char *label, const char *text)
 {
     char escaped[STATS_TEXT_MAX * 4];
     escaped[escape_text(escaped, sizeof(escaped) - 1, span_text(text), ESCAPE_TEXT)] = '\0';
@@ -241,7 +244,7 @@ static void print_part(const struct printer *p, const char *label, const char *t
         fprintf(p->out, "%s%s\n", label, escaped);
 }
 
-static void print_verdicts(const struct printer *p, const struct view *view)
+static void print_verdicts(const struct view_table *p, const struct view *view)
 {
     struct view_verdict found[VIEW_VERDICTS_MAX];
     size_t count = view_verdicts(view, view->before, found);
@@ -258,7 +261,7 @@ static void print_verdicts(const struct printer *p, const struct view *view)
 
 void view_print_text(const struct view *view, bool explain, FILE *out)
 {
-    struct printer p = { out, explain };
+    const struct view_table p = { out, explain };
     const struct stats_snapshot *s = view->snapshot;
     print_instance(&p, view);
     print_verdicts(&p, view);

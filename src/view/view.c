@@ -144,6 +144,17 @@ void view_init(struct view *view, struct stats_snapshot *snapshot)
     view_init_next(view, snapshot, NULL);
 }
 
+bool view_next_url(struct span *rest, struct span *ret_url)
+{
+    if (rest->len == 0)
+        return false;
+    const char *end = memchr(rest->at, '\n', rest->len);
+    size_t len = end ? (size_t)(end - rest->at) : rest->len;
+    *ret_url = span_first(*rest, len);
+    *rest = span_skip(*rest, end ? len + 1 : len);
+    return true;
+}
+
 const char *view_state(const struct view *view)
 {
     static const char *const names[STATS_STATES] = {

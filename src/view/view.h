@@ -74,11 +74,18 @@ void view_init(struct view *view, struct stats_snapshot *snapshot);
 void view_init_next(struct view *view, struct stats_snapshot *snapshot, const struct view *before);
 void view_done(struct view *view);
 
+/* Takes the next URL of struct stats_generation's `urls` from the front of `rest`. Returns false at
+ * the end. */
+bool view_next_url(struct span *rest, struct span *ret_url);
+
 /* "starting", "serving" or "stopping", as the master set it last. */
 const char *view_state(const struct view *view);
 
 /* A table; with `explain`, a sentence for each number. */
 void view_print_text(const struct view *view, bool explain, FILE *out);
+
+/* A table of what has changed since `earlier`, a view of the same server, with rates. */
+void view_print_difference(const struct view *view, const struct view *earlier, FILE *out);
 
 /* The format of docs/stats-json.md. */
 void view_print_json(const struct view *view, FILE *out);

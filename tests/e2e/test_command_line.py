@@ -149,7 +149,12 @@ def test_models_are_listed_one_per_line() -> None:
         (["models", "now"], "takes no argument"),
         (["reload", "--now"], "unknown option --now; `weir help reload` lists them"),
         (["reload", "--listen", "0"], "`weir reload` takes no --listen"),
-        (["stats", "--interval", "1s"], "unknown option --interval"),
+        (["stats", "--steps", "1"], "unknown option --steps"),
+        (["stats", "--interval", "1ms"], "is not a time from 100 ms to 3600 s"),
+        (["stats", "--diff", "--json"], "--diff prints a table of changes"),
+        (["stats", "--watch", "--prometheus"], "--watch prints tables"),
+        (["stats", "--list", "1"], "--list prints a table of servers"),
+        (["stats", "--ignore-warnings"], "--ignore-warnings belongs to --check"),
         (["top", "--interval"], "--interval needs a value: --interval TIME"),
         (["top", "--interval", "2"], "--interval: `2` has no unit; write 2s"),
         (["top", "--interval", "61s"], "--interval: `61s` is not a time from 100 ms to 60.0 s"),
@@ -268,7 +273,8 @@ def test_the_manual_of_the_configuration_lists_every_setting_with_its_default() 
 def test_the_manual_of_the_program_has_every_flag_that_is_no_setting() -> None:
     text = (TOP / "docs/man/weir.1").read_text()
     listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", text, re.MULTILINE)
-    own = ["config", "explain", "control", "now", "json", "prometheus", "openmetrics", "interval"]
+    own = ["config", "explain", "control", "now", "json", "prometheus", "openmetrics"]
+    own += ["list", "diff", "watch", "check", "ignore-warnings", "interval"]
     own += ["ready-fd", "quiet", "help", "version"]
     assert listed == own
 

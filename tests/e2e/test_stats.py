@@ -47,6 +47,7 @@ from tests.waiting import wait_until
 
 REQUESTS = int(os.environ.get("WEIR_STATS_REQUESTS", "8000"))
 CLIENTS = 4
+OK, WARNING, CRITICAL, UNKNOWN = range(4)  # the exit statuses of plugins for monitoring
 
 
 # A batch of requests that is sent several times on one connection, and the number of its answers.
@@ -250,6 +251,12 @@ def test_a_failed_reload_is_shown_with_its_reason(tmp_path: Path, site: Path) ->
         assert "listne" in verdict["why"]
         human = weir_stats(str(running.master.pid)).stdout
         assert "listne" in human.split("Verdict")[1].split("Requests")[0]
+        pid = str(running.master.pid)
+        check = weir_stats("--check", pid)
+        assert check.returncode == WARNING
+        assert check.stdout.startswith("WEIR WARNING - the last reload failed")
+        ignoring = weir_stats("--check", "--ignore-warnings", pid)
+        assert (ignoring.returncode, ignoring.stdout.split()[:2]) == (OK, ["WEIR", "WARNING"])
     finally:
         running.stop()
 
@@ -472,6 +479,11 @@ def test_a_dead_server_leaves_its_last_numbers(tmp_path: Path, site: Path) -> No
         assert "machine" not in numbers
         assert numbers["verdicts"][0]["rule"] == "not-running"
         assert "dead" in stats(pid).stdout.splitlines()[0]
+        check = stats("--check", pid)
+        assert (check.returncode, check.stderr) == (CRITICAL, "")
+        assert check.stdout.startswith("WEIR CRITICAL - the server has died")
+        diff = stats("--diff", pid)
+        assert (diff.returncode, diff.stdout) == (1, "")
         other = start(arguments, tmp_path / "stderr", wrapper=wrapper)
         try:
             assert stats(pid).returncode == 1
@@ -645,9 +657,15 @@ def test_with_several_servers_a_process_id_is_required(
     try:
         done = weir_stats()
         assert done.returncode == 2
-        assert done.stderr.count("\n") == 1
-        assert str(epoll.master.pid) in done.stderr
-        assert str(other.master.pid) in done.stderr
+        said = r"weir: \d+ servers run; choose one by its process id: weir stats PID\n"
+        assert re.match(said, done.stderr)
+        listed = weir_stats("--list")
+        assert listed.returncode == 0
+        for text in (done.stderr, listed.stdout):  # other servers may run beside these
+            for running in (epoll, other):
+                row = rf"^ *{running.master.pid}  \w+ +http://127\.0\.0\.1:{running.address[1]}/$"
+                assert re.search(row, text, re.M)
+        assert weir_stats("--check").returncode == UNKNOWN
     finally:
         other.stop()
 
