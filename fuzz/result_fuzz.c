@@ -19,7 +19,7 @@ static void show(const struct load_run *run)
     FILE *out = fopen("/dev/null", "we");
     CHECK(out && load_report_init(&report, run, &none) == 0);
     for (unsigned form = LOAD_FORM_TEXT; form <= LOAD_FORM_CSV; form++) {
-        const struct load_report_output how = { (enum load_form)form, "-", "-" };
+        const struct load_report_output how = { (enum load_form)form, true, "-", "-" };
         CHECK(load_report_print(&report, &how, out, &path) == 0);
     }
     load_report_done(&report);

@@ -126,12 +126,13 @@ static int write_hgrm(const struct load_report *report, const char *path, FILE *
     return result;
 }
 
-static int write_form(const struct load_report *report, enum load_form form, FILE *out)
+static int write_form(const struct load_report *report, const struct load_report_output *how,
+                      FILE *out)
 {
     int result = 0;
-    switch (form) {
+    switch (how->form) {
     case LOAD_FORM_TEXT:
-        load_forms_text(report, out);
+        load_forms_text(report, how->explain, out);
         break;
     case LOAD_FORM_JSON:
         result = load_forms_json(report, out);
@@ -147,7 +148,7 @@ int load_report_print(const struct load_report *report, const struct load_report
                       FILE *out, const char **ret_path)
 {
     *ret_path = "standard output";
-    int result = write_form(report, how->form, out);
+    int result = write_form(report, how, out);
     if (result == 0 && how->hgrm) {
         *ret_path = how->hgrm;
         result = write_hgrm(report, how->hgrm, out);

@@ -35,6 +35,7 @@ enum load_form { LOAD_FORM_TEXT, LOAD_FORM_JSON, LOAD_FORM_CSV };
  * out.1.hgrm, out.2.hgrm. 0, or -errno with `ret_path` the file that could not be written. */
 struct load_report_output {
     enum load_form form;
+    bool explain;              /* LOAD_FORM_TEXT says what its words mean */
     const char *hgrm, *ndjson; /* or NULL */
 };
 MUST_USE int load_report_print(const struct load_report *report,

@@ -108,7 +108,7 @@ struct load_outcome {
     double thought_ns;      /* sum of the think times drawn, for the counted answers */
     double user_ns;         /* users that could send, times time: the N of Little's law */
     uint64_t longest_gap_ns; /* time without an answer to any user, while one was awaited */
-    uint64_t unsent; /* open loop: requests that were due, and had no free user at the end */
+    uint64_t unsent; /* open loop: requests due in the measured time that were not sent in it */
     uint64_t generator_user_ns, generator_system_ns;
     uint64_t busiest_thread_ns;                /* CPU time of the busiest thread of the generator */
     uint64_t server_user_ns, server_system_ns; /* of server_pid and its children */

@@ -141,3 +141,11 @@ void load_schedule_arrivals_take(struct load_arrivals *arrivals)
 {
     set_next_arrival(arrivals);
 }
+
+uint64_t load_schedule_arrivals_pass(struct load_arrivals *arrivals, uint64_t until_ns)
+{
+    uint64_t passed = 0;
+    for (; load_schedule_arrivals_due_ns(arrivals) < until_ns; passed++)
+        load_schedule_arrivals_take(arrivals);
+    return passed;
+}

@@ -80,6 +80,9 @@ static inline uint64_t load_schedule_arrivals_due_ns(const struct load_arrivals 
 /* Moves to the next arrival. */
 void load_schedule_arrivals_take(struct load_arrivals *arrivals);
 
+/* Moves to the first arrival that is due at `until_ns` or later. Returns how many were passed. */
+uint64_t load_schedule_arrivals_pass(struct load_arrivals *arrivals, uint64_t until_ns);
+
 /* ---- parts ---- */
 
 /* The share of part `index` of `of` in `total` whole things. */

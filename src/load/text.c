@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The report for people, 80 columns wide: all numbers of a single step, or a row for each of
- * several steps, and whether the result is valid.
+ * several steps. load/judgement.c has whether the result is valid, and what the rows mean.
  */
 #include "load/format.h"
 #include "load/forms.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <sys/un.h>
 
-enum { NAME_WIDTH = 24, COLUMN_WIDTH = 12, SHOWN_TARGETS = 3, LINE_WIDTH = 80 };
+enum { NAME_WIDTH = 24, COLUMN_WIDTH = 12, SHOWN_TARGETS = 3 };
 
 /* ---- the plan ---- */
 
@@ -94,6 +94,19 @@ static void print_name(FILE *out, const char *name)
     fprintf(out, "  %-*s", NAME_WIDTH, name);
 }
 
+static void print_word(FILE *out, enum load_word word)
+{
+    print_name(out, load_words[word].label);
+}
+
+/* With a rate, each request that is due in the measured time is sent or not. */
+static void print_due(const struct load_outcome *outcome, FILE *out)
+{
+    print_word(out, LOAD_WORD_due);
+    fprintf(out, "%*" PRIu64 "  %" PRIu64 " sent, %" PRIu64 " not sent\n", COLUMN_WIDTH,
+            outcome->requests + outcome->unsent, outcome->requests, outcome->unsent);
+}
+
 static void print_head(const struct load_report *report, size_t step, FILE *out)
 {
     const struct load_outcome *outcome = &report->run->outcomes[step];
@@ -103,14 +116,16 @@ static void print_head(const struct load_report *report, size_t step, FILE *out)
         fprintf(out, ", rate of %s requests/s requested",
                 load_format_number(outcome->step.rate).text);
     fprintf(out, ", measured for %s\n\n", load_format_time((double)outcome->measured_ns).text);
-    print_name(out, "average throughput");
+    if (report->run->plan->loop == LOAD_OPEN)
+        print_due(outcome, out);
+    print_word(out, LOAD_WORD_throughput);
     fprintf(out, "%*s requests/s\n", COLUMN_WIDTH, load_format_number(d->throughput_per_s).text);
-    print_name(out, "average response time");
+    print_word(out, LOAD_WORD_response_mean);
     fprintf(out, "%*s%s\n", COLUMN_WIDTH,
             outcome->answers > 0 ? load_format_time(d->response_ns).text : "-   ",
-            report->run->plan->loop == LOAD_CLOSED ? "  closed loop, uncorrected"
+            report->run->plan->loop == LOAD_CLOSED ? "  closed loop, as measured"
                                                    : "  from when requests were sent");
-    print_name(out, "failed requests");
+    print_word(out, LOAD_WORD_failed);
     fprintf(out, "%*s  %" PRIu64 " of %" PRIu64 "\n", COLUMN_WIDTH,
             load_format_share(d->failed_share).text, d->errors + d->refusals,
             d->errors + outcome->answers);
@@ -128,10 +143,12 @@ static unsigned choose_columns(const struct load_report *report, const struct lo
 {
     unsigned count = 0;
     if (report->run->plan->loop != LOAD_CLOSED)
-        columns[count++] = (struct column){ "from intended", &outcome->intended };
-    columns[count++] = (struct column){ "response", &outcome->response };
-    columns[count++] = (struct column){ "first byte", &outcome->first_byte };
-    columns[count++] = (struct column){ "connect", &outcome->connect };
+        columns[count++] =
+            (struct column){ load_words[LOAD_WORD_since_due].label, &outcome->intended };
+    columns[count++] = (struct column){ load_words[LOAD_WORD_response].label, &outcome->response };
+    columns[count++] =
+        (struct column){ load_words[LOAD_WORD_first_byte].label, &outcome->first_byte };
+    columns[count++] = (struct column){ load_words[LOAD_WORD_connect].label, &outcome->connect };
     return count;
 }
 
@@ -180,7 +197,7 @@ static void print_durations(const struct load_report *report, const struct load_
     for (unsigned i = 0; i < count; i++)
         fprintf(out, " %*s", COLUMN_WIDTH, columns[i].name);
     fputc('\n', out);
-    print_name(out, "counted");
+    print_word(out, LOAD_WORD_counted);
     for (unsigned i = 0; i < count; i++)
         fprintf(out, " %*" PRIu64, COLUMN_WIDTH, columns[i].durations->count);
     fputc('\n', out);
@@ -198,17 +215,17 @@ static void print_traffic(const struct load_outcome *outcome, const struct load_
     uint64_t classes[5];
     load_forms_classes(outcome, classes);
     fputc('\n', out);
-    print_name(out, "answers");
+    print_word(out, LOAD_WORD_answers);
     for (unsigned i = 0; i < 5; i++)
         if (classes[i] > 0)
             fprintf(out, " %uxx: %" PRIu64, i + 1, classes[i]);
     fprintf(out, "%s\n", outcome->answers == 0 ? " none" : "");
-    print_name(out, "received");
+    print_word(out, LOAD_WORD_received);
     fprintf(
         out, " %s (%s/s), bodies %s\n", load_format_bytes((double)outcome->received_bytes).text,
         load_format_bytes(d->seconds > 0 ? (double)outcome->received_bytes / d->seconds : 0).text,
         load_format_bytes((double)outcome->body_bytes).text);
-    print_name(out, "connections");
+    print_word(out, LOAD_WORD_connections);
     fprintf(out, " %" PRIu64 " opened", outcome->connects);
     if (outcome->reopened > 0)
         fprintf(out, "; %" PRIu64 " requests sent again on a new one", outcome->reopened);
@@ -267,7 +284,7 @@ static void print_tls(const struct load_run *run, FILE *out)
         load_result_add_agreed(agreed, run->outcomes[i].agreed);
     if (run->outcome_count > 1)
         fputc('\n', out);
-    print_name(out, "TLS handshakes");
+    print_word(out, LOAD_WORD_handshakes);
     fprintf(out, " %" PRIu64 " full, %" PRIu64 " resumed, %" PRIu64 " failed\n",
             SUM_OF(run, handshakes_full), SUM_OF(run, handshakes_resumed),
             SUM_OF(run, handshakes_failed));
@@ -312,11 +329,11 @@ static void print_server(const struct load_run *run, const struct load_derived *
 {
     if (!d->server)
         return;
-    print_name(out, "server's CPU");
-    fprintf(out, " %s per answer (demand D), %s cores in use\n",
-            load_format_time(d->demand_ns).text, load_format_number(d->server_cores).text);
-    print_name(out, "saturation point N*");
-    fprintf(out, " %s users and %s answers/s for one core\n",
+    print_word(out, LOAD_WORD_server_cpu);
+    fprintf(out, " %s per answer, %s cores in use\n", load_format_time(d->demand_ns).text,
+            load_format_number(d->server_cores).text);
+    print_word(out, LOAD_WORD_saturation);
+    fprintf(out, " %s users, %s answers/s for one core\n",
             load_format_number(d->saturation_one_core).text,
             load_format_number(d->one_core_per_s).text);
     if (run->server_cpus > 1) {
@@ -329,23 +346,23 @@ static void print_server(const struct load_run *run, const struct load_derived *
 static void print_generator(const struct load_outcome *outcome, const struct load_derived *d,
                             FILE *out)
 {
-    print_name(out, "generator's CPU");
+    print_word(out, LOAD_WORD_generator_cpu);
     fprintf(out, " %s per answer, busiest thread %.0f %%\n",
             load_format_time(d->generator_cost_ns).text, d->busiest_share * 100);
     if (outcome->lag.count > 0) {
-        print_name(out, "generator's lateness");
+        print_word(out, LOAD_WORD_late);
         fprintf(out, " p99 %s, at most %s\n",
                 load_format_time((double)load_durations_quantile_ns(&outcome->lag, 0.99)).text,
                 load_format_time((double)outcome->lag.most_ns).text);
     }
-    print_name(out, "Little's law");
+    print_word(out, LOAD_WORD_little);
     if (d->little)
-        fprintf(out, " the cycle N/X is %s; its parts explain %.2f %%\n",
+        fprintf(out, " a user's cycle is %s; its parts explain %.2f %%\n",
                 load_format_time(d->cycle_ns).text, (1 - d->hidden_share) * 100);
     else
         fputs(" applies to closed loops without pipelines\n", out);
-    print_name(out, "longest gap");
-    fprintf(out, " %s without an answer\n", load_format_time((double)outcome->longest_gap_ns).text);
+    print_word(out, LOAD_WORD_gap);
+    fprintf(out, " %s\n", load_format_time((double)outcome->longest_gap_ns).text);
 }
 
 static void print_one(const struct load_report *report, FILE *out)
@@ -363,13 +380,12 @@ static void print_one(const struct load_report *report, FILE *out)
 
 /* ---- several steps ---- */
 
-/* What the steps vary: the rate in an open loop, else the users. */
-static const char *level_name(const struct load_report *report)
+const char *load_forms_level_name(const struct load_report *report)
 {
     return report->run->plan->loop == LOAD_OPEN ? "rate/s" : "users";
 }
 
-static struct load_formatted level_of(const struct load_report *report, size_t step)
+struct load_formatted load_forms_level(const struct load_report *report, size_t step)
 {
     const struct load_step *level = &report->run->outcomes[step].step;
     struct load_formatted figure;
@@ -384,7 +400,7 @@ static void print_step(const struct load_report *report, size_t step, FILE *out)
     const struct load_durations *durations = load_trust_response(report->run, outcome);
     double p50_ns = (double)load_durations_quantile_ns(durations, 0.5);
     double p99_ns = (double)load_durations_quantile_ns(durations, 0.99);
-    fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s%s\n", level_of(report, step).text,
+    fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s%s\n", load_forms_level(report, step).text,
             load_format_number(d->throughput_per_s).text,
             load_format_time(load_durations_mean_ns(durations)).text,
             durations->count > 0 ? load_format_time(p50_ns).text : "-",
@@ -398,91 +414,15 @@ static void print_step(const struct load_report *report, size_t step, FILE *out)
 static void print_steps(const struct load_report *report, FILE *out)
 {
     fprintf(out, "\nResponse times %s\n\n",
-            report->run->plan->loop == LOAD_CLOSED ? "of a closed loop, uncorrected"
+            report->run->plan->loop == LOAD_CLOSED ? "of a closed loop, as measured"
                                                    : "from the time when requests were due");
-    fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s\n", level_name(report), "requests/s", "mean",
-            "p50", "p99", "max", "failed", "CPU/ans.");
+    fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s\n", load_forms_level_name(report), "requests/s",
+            "mean", "p50", "p99", "max", "failed", "CPU/ans.");
     for (size_t i = 0; i < report->run->outcome_count; i++)
         print_step(report, i, out);
 }
 
-/* ---- validity ---- */
-
-/* Prints a text in lines of at most LINE_WIDTH, all indented. */
-static void print_wrapped(FILE *out, const char *text, unsigned indent)
-{
-    size_t room = LINE_WIDTH - indent, left = strlen(text);
-    while (left > 0) {
-        size_t len = left;
-        if (left > room)
-            for (len = room; len > 0 && (text[len] != ' ' || text[len + 1] == '%');)
-                len--;
-        len = len > 0 ? len : room < left ? room : left;
-        fprintf(out, "%*s%.*s\n", (int)indent, "", (int)len, text);
-        text += len;
-        left -= len;
-        while (left > 0 && *text == ' ') {
-            text++;
-            left--;
-        }
-    }
-}
-
-/* Of several steps, the first one with this doubt gives the numbers. */
-static void print_doubt(const struct load_report *report, enum load_doubt which, FILE *out)
-{
-    size_t steps = report->run->outcome_count, doubted = 0, first = 0;
-    for (size_t i = steps; i > 0; i--)
-        if (report->verdicts[i - 1].doubted[which]) {
-            doubted++;
-            first = i - 1;
-        }
-    if (doubted == 0)
-        return;
-    if (steps > 1)
-        fprintf(out, "  %zu step%s; in number %zu (%s: %s):\n", doubted, doubted == 1 ? "" : "s",
-                first + 1, level_name(report), level_of(report, first).text);
-    unsigned indent = steps > 1 ? 4 : 2;
-    print_wrapped(out, load_doubts[which].cause, indent);
-    print_wrapped(out, report->verdicts[first].reason[which], indent);
-    print_wrapped(out, load_doubts[which].cure, indent + 2);
-}
-
-/* A table of several steps shows the doubts that make a step invalid, and leaves out the others. */
-static void print_validity(const struct load_report *report, FILE *out)
-{
-    size_t invalid = 0, steps = report->run->outcome_count;
-    for (size_t i = 0; i < steps; i++)
-        invalid += report->verdicts[i].invalid ? 1 : 0;
-    if (invalid == 0 && steps > 0)
-        fputs("\nValid: the generator did not limit the result.\n", out);
-    else if (steps == 0 || (steps == 1 && report->run->outcomes[0].answers == 0))
-        fputs("\nINVALID: nothing was measured.\n", out);
-    else if (steps == 1)
-        fputs("\nINVALID:\n", out);
-    else
-        fprintf(out, "\nINVALID: %zu of %zu steps, marked !\n", invalid, steps);
-    for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++)
-        if (load_doubts[i].invalid || steps == 1)
-            print_doubt(report, (enum load_doubt)i, out);
-}
-
-static void print_slo(const struct load_report *report, const struct load_slo *slo, FILE *out)
-{
-    for (size_t i = 0; i < report->run->outcome_count; i++) {
-        double value = load_slo_value(slo, report->run, &report->run->outcomes[i]);
-        struct load_formatted figure = slo->of == LOAD_SLO_ERRORS       ? load_format_share(value)
-                                       : slo->of == LOAD_SLO_THROUGHPUT ? load_format_number(value)
-                                                                        : load_format_time(value);
-        fprintf(out, "  %-7s %-*s %s", load_slo_met(slo, value) ? "met" : "MISSED",
-                LOAD_SLO_TEXT_MAX, slo->text, figure.text);
-        if (report->run->outcome_count > 1)
-            fprintf(out, "  (%s: %s)", level_name(report), level_of(report, i).text);
-        fputc('\n', out);
-    }
-}
-
-void load_forms_text(const struct load_report *report, FILE *out)
+void load_forms_text(const struct load_report *report, bool explain, FILE *out)
 {
     print_plan(report->run, out);
     if (report->run->outcome_count == 1)
@@ -492,9 +432,7 @@ void load_forms_text(const struct load_report *report, FILE *out)
     print_tls(report->run, out);
     print_http2(report->run, out);
     print_errors(report->run, out);
-    if (report->slos->count > 0)
-        fputs("\nObjectives\n", out);
-    for (unsigned i = 0; i < report->slos->count; i++)
-        print_slo(report, &report->slos->slo[i], out);
-    print_validity(report, out);
+    load_forms_judgement(report, out);
+    if (explain)
+        load_forms_words(report, out);
 }

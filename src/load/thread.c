@@ -179,6 +179,8 @@ static void begin_counting(struct load_thread *thread)
     thread->thought_ns = 0;
     thread->away_ns = 0;
     thread->spun_ns = 0;
+    struct load_arrivals next = thread->arrivals;
+    thread->overdue = thread->has_arrivals ? load_schedule_arrivals_pass(&next, thread->now_ns) : 0;
     clip_to_measured(thread, thread->now_ns, 1);
     struct rusage usage;
     CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
@@ -186,15 +188,14 @@ static void begin_counting(struct load_thread *thread)
     thread->cpu_system_ns = ns_of(usage.ru_stime);
 }
 
-/* Counts the arrivals that were due before `until_ns` and found no free user. */
+/* Requests that were overdue at the start of the measured time count only if they are sent in it.
+ * So `requests` and `unsent` add up to the rate times the measured time. */
 static uint64_t count_unsent(struct load_thread *thread, uint64_t until_ns)
 {
-    uint64_t unsent = 0;
-    while (thread->has_arrivals && load_schedule_arrivals_due_ns(&thread->arrivals) < until_ns) {
-        load_schedule_arrivals_take(&thread->arrivals);
-        unsent++;
-    }
-    return unsent;
+    if (!thread->has_arrivals)
+        return 0;
+    uint64_t overdue = load_schedule_arrivals_pass(&thread->arrivals, until_ns);
+    return overdue > thread->overdue ? overdue - thread->overdue : 0;
 }
 
 static void end_counting(struct load_thread *thread)

@@ -65,6 +65,7 @@ struct load_thread {
     uint32_t free_first, free_count;
     struct load_arrivals arrivals;
     bool has_arrivals;
+    uint64_t overdue; /* arrivals without a free user, at the start of the measured time */
 
     struct load_tally tally;
     struct load_headcache headcache;

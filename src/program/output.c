@@ -11,6 +11,8 @@ const struct option program_output_options[] = {
       OPTION_INTO(program_output, json) },
     { "csv", 0, NULL, "print a row for each step", OPTION_PRESENT,
       OPTION_INTO(program_output, csv) },
+    { "explain", 0, NULL, "say what the words of the report mean", OPTION_PRESENT,
+      OPTION_INTO(program_output, explain) },
     { "hgrm", 0, "FILE", "write HdrHistogram's percentile distribution", FILE_OPTION(hgrm) },
     { "ndjson", 0, "FILE", "write a line of JSON for each second", FILE_OPTION(ndjson) },
     { "slo", 0, "LIST", "objectives: 'p99<10ms,errors<0.1%,throughput>1000,mean<=2ms'", OPTION_LIST,
@@ -36,6 +38,11 @@ bool program_output_check(const struct program_output *output, const char *prefi
         fprintf(stderr, "weir: %s--json and --csv are different answers; choose one\n", prefix);
         return false;
     }
+    if (output->explain && (output->json || output->csv)) {
+        fprintf(stderr, "weir: %s--explain explains the report for people; leave out --%s\n",
+                prefix, output->json ? "json" : "csv");
+        return false;
+    }
     bool good = read_slos(output, &slos, why);
     if (!good)
         fprintf(stderr, "weir: %s--slo: %s\n", prefix, why);
@@ -52,7 +59,7 @@ int program_output_print(const struct program_output *output, const struct load_
     const struct load_report_output how = { output->json  ? LOAD_FORM_JSON
                                             : output->csv ? LOAD_FORM_CSV
                                                           : LOAD_FORM_TEXT,
-                                            output->hgrm, output->ndjson };
+                                            output->explain, output->hgrm, output->ndjson };
     (void)read_slos(output, &slos, why); /* program_output_check has read them before */
     int rc = load_report_init(&report, run, &slos);
     if (rc == 0)

@@ -8,7 +8,7 @@
 #include "option/option.h"
 
 struct program_output {
-    bool json, csv;
+    bool json, csv, explain;
     const char *hgrm, *ndjson; /* paths, or NULL */
     struct option_list slos;
 };

@@ -68,11 +68,13 @@ static void every_step_must_meet_an_objective(void **state)
     fixture_done(&f);
 }
 
+static bool explains;
+
 static char *print(const struct fixture *f, enum load_form form, const char *slo_text)
 {
     struct load_slos slos = slos_of(slo_text);
     struct load_report report;
-    const struct load_report_output how = { .form = form };
+    const struct load_report_output how = { .form = form, .explain = explains };
     const char *path;
     char *text = NULL;
     size_t len;
@@ -113,11 +115,11 @@ static void prints_all_numbers_of_one_step(void **state)
     check_lines(text);
     has(text, "40 users, measured for 10.0 s");
     has(text, "average throughput              4000 requests/s");
-    has(text, "closed loop, uncorrected");
+    has(text, "closed loop, as measured");
     has(text, "\n  p99.99 ");
     has(text, "2  The connection was reset in the middle of an answer.");
-    has(text, "50.0 us per answer (demand D)");
-    has(text, "161.0 users and 20000 answers/s for one core");
+    has(text, "50.0 us per answer, ");
+    has(text, "161.0 users, 20000 answers/s for one core");
     has(text, "met     p99<10ms");
     has(text, "MISSED  mean<=1.5ms");
     has(text, "Valid:");
@@ -261,13 +263,58 @@ static void prints_intended_times_of_an_open_loop(void **state)
     fixture_fill(&f.outcomes[0], 1);
     f.plan.loop = LOAD_OPEN;
     f.outcomes[0].step.rate = 4000;
+    f.outcomes[0].requests = 40000;
+    f.outcomes[0].unsent = 400;
     for (unsigned i = 0; i < 40000; i++)
         load_durations_add(&f.outcomes[0].intended, 7000000);
     char *text = print(&f, LOAD_FORM_TEXT, "mean<6ms");
     check_lines(text);
     has(text, "rate of 4000 requests/s requested");
-    has(text, "from intended     response");
+    has(text, "since due     response");
+    has(text, "requests due                   40400  40000 sent, 400 not sent");
     has(text, "MISSED  mean<6ms                         7.00 ms");
+    free(text);
+    fixture_done(&f);
+}
+
+/* The labels of the rows: what is at least three columns before the numbers. */
+static void every_row_is_explained(void **state)
+{
+    (void)state;
+    static const char *const plain[] = {
+        "mean", "standard deviation", "min", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99",
+        "max"
+    };
+    static struct fixture f;
+    fixture_init(&f, 1);
+    fixture_fill(&f.outcomes[0], 1);
+    fixture_add_tls(&f, 0, 1);
+    explains = true;
+    char *text = print(&f, LOAD_FORM_TEXT, "p99<1s");
+    explains = false;
+    check_lines(text);
+    char *words = strstr(text, "\nWhat the words mean\n");
+    assert_non_null(words);
+    *words++ = '\0';
+    unsigned rows = 0;
+    for (char *line = strtok(text, "\n"); line && strncmp(line, "Valid:", 6) != 0;
+         line = strtok(NULL, "\n")) {
+        char label[32];
+        if (strncmp(line, "  ", 2) != 0 || line[2] == ' ' || strlen(line) < 26 || line[25] != ' ')
+            continue;
+        (void)snprintf(label, sizeof(label), "%.24s", line + 2);
+        for (size_t end = strlen(label); end > 0 && label[end - 1] == ' ';)
+            label[--end] = '\0';
+        bool known = strcmp(label, "TLS") == 0 || strncmp(label, "met ", 4) == 0;
+        for (unsigned i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+            known = known || strcmp(label, plain[i]) == 0;
+        char row[40];
+        (void)snprintf(row, sizeof(row), "\n  %s\n      ", label);
+        if (!known && !strstr(words, row))
+            fail_msg("`%s` is not explained in\n%s", label, words);
+        rows++;
+    }
+    assert_true(rows > 15);
     free(text);
     fixture_done(&f);
 }
@@ -363,6 +410,7 @@ int main(void)
         cmocka_unit_test(prints_several_steps_as_a_table),
         cmocka_unit_test(prints_a_step_without_answers),
         cmocka_unit_test(prints_intended_times_of_an_open_loop),
+        cmocka_unit_test(every_row_is_explained),
         cmocka_unit_test(names_a_file_that_cannot_be_written),
         cmocka_unit_test(writes_a_histogram_file_for_each_step),
         cmocka_unit_test(formats_numbers_with_three_digits_and_a_unit),

@@ -152,6 +152,18 @@ static void chooses_by_weight_and_by_zipf(void **state)
     check_choice(NULL, 1000, 0.8);
 }
 
+static void passed_arrivals_are_counted(void **state)
+{
+    (void)state;
+    struct load_arrivals arrivals;
+    load_schedule_arrivals_init(&arrivals, 1000, 0, 1, false, load_schedule_random_of(1, 1), 5000);
+    uint64_t first_ns = load_schedule_arrivals_due_ns(&arrivals);
+    assert_int_equal(load_schedule_arrivals_pass(&arrivals, first_ns), 0);
+    assert_int_equal(load_schedule_arrivals_pass(&arrivals, first_ns + 9500000), 10);
+    assert_int_equal(load_schedule_arrivals_due_ns(&arrivals), first_ns + 10000000);
+    assert_int_equal(load_schedule_arrivals_pass(&arrivals, first_ns), 0);
+}
+
 static void arrivals_keep_their_rate(void **state)
 {
     (void)state;
@@ -202,6 +214,7 @@ int main(void)
         cmocka_unit_test(think_times_have_their_distribution),
         cmocka_unit_test(spreads_the_first_requests_of_any_number_of_users),
         cmocka_unit_test(chooses_by_weight_and_by_zipf),
+        cmocka_unit_test(passed_arrivals_are_counted),
         cmocka_unit_test(arrivals_keep_their_rate),
         cmocka_unit_test(shares_add_up),
     };
