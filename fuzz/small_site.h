@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/check.h"
+#include "log/layout.h"
 #include "session/hosts.h"
 #include "session/thread.h"
 #include "site/mime.h"
@@ -26,6 +27,7 @@ static struct {
     struct site_mime *mime;
     struct site_options options;
     struct session_site site;
+    struct log_layout layout;
     struct log_access_sink log;
     struct session_shared shared;
     struct session_thread worker;
@@ -139,7 +141,7 @@ static inline void small_site_begin(void)
         return;
     make_files();
     remove_files_at_end();
-    world.mime = site_mime_new("/dev/null");
+    world.mime = site_mime_new(NULL, NULL);
     world.options = (struct site_options){
         .name = "fuzz",
         .root = below("site"),
@@ -151,7 +153,10 @@ static inline void small_site_begin(void)
     const char *what;
     CHECK(world.mime && site_open(&world.site.site, &world.options, world.mime, &what) == 0);
     world.site.hosts = no_hosts;
-    CHECK(log_access_open(&world.log, "/dev/null", LOG_JSON, NULL) == 0);
+    const struct log_layout_request json = { .format = SPAN("json") };
+    char why[LOG_LAYOUT_WHY_MAX];
+    CHECK(log_layout_make(&world.layout, &json, why));
+    CHECK(log_access_open(&world.log, "/dev/null", &world.layout, NULL) == 0);
     struct site_cache_limits limits = { SITE_CACHE_SIEVE, 60000, 16, 4 };
     world.shared = (struct session_shared){
         .sites = &world.site,

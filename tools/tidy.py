@@ -3,8 +3,8 @@
 """Checks the rules of the project that no compiler checks.
 
     tools/tidy.py           check the tree, and print a line for each finding
-    tools/tidy.py --write   draw src/LAYERS into ARCHITECTURE.md, and settings.def into
-                            docs/configuration.md
+    tools/tidy.py --write   draw src/LAYERS into ARCHITECTURE.md, settings.def into
+                            docs/configuration.md, and mime.def into docs/media-types.md
 
 The rules are the functions in RULES below. Each takes the tree and yields its
 findings. Layout is checked by clang-format, and symbols by tools/symbols.py.
@@ -24,6 +24,7 @@ from pathlib import Path, PurePosixPath
 
 import csource
 import layers as layering
+import media_types
 import settings
 
 LINE_MAX = 100
@@ -340,6 +341,21 @@ def settings_are_drawn(tree: Tree) -> Iterator[Finding]:
         yield Finding(SETTINGS_PAGE, 1, "differs from settings.def: run `make format`")
 
 
+TYPES_PAGE = "docs/media-types.md"
+TYPES_TABLE = "src/site/mime.def"
+
+
+def media_types_are_drawn(tree: Tree) -> Iterator[Finding]:
+    page = tree.files.get(TYPES_PAGE, "")
+    try:
+        current = media_types.with_tables(page, tree.files.get(TYPES_TABLE, "")) == page
+    except ValueError as missing:
+        yield Finding(TYPES_PAGE, 1, str(missing))
+        return
+    if not current:
+        yield Finding(TYPES_PAGE, 1, "differs from mime.def: run `make format`")
+
+
 RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     includes_follow_layers,
     own_header_comes_first,
@@ -353,6 +369,7 @@ RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     links_lead_somewhere,
     diagram_is_true,
     settings_are_drawn,
+    media_types_are_drawn,
 )
 
 
@@ -372,6 +389,8 @@ def main() -> int:
         page = top / SETTINGS_PAGE
         tables = [tree.files[path] for path in SETTINGS_TABLES]
         page.write_text(settings.with_tables(page.read_text(), *tables))
+        page = top / TYPES_PAGE
+        page.write_text(media_types.with_tables(page.read_text(), tree.files[TYPES_TABLE]))
         return 0
     found = findings(tree)
     for finding in found:

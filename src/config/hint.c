@@ -23,6 +23,8 @@ static const struct foreign {
     { "worker_processes", "workers" },
     { "worker_connections", "connections" },
     { "CustomLog", "access-log" },
+    { "log_format", "log-format" },
+    { "LogFormat", "log-format" },
     { "pid", "pid-file" },
     { "server_tokens", "server-header" },
     { "keepalive_timeout", "idle-timeout" },

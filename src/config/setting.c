@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "config/config.h"
+#include "log/layout.h"
 
 #include <stddef.h>
 
@@ -77,7 +78,6 @@ static const char *const models[] = { "auto",
                                       NULL };
 static const char *const etags[] = { "auto", "time", "content", NULL };
 static const char *const forwarded_fields[] = { "x-forwarded-for", "forwarded", NULL };
-static const char *const formats[] = { "combined", "json", NULL };
 static const char *const levels[] = { "debug", "info", "warning", "error", NULL };
 static const char *const policies[] = { "sieve", "lru", NULL };
 static const char *const pool_policies[] = { "park", "sticky", NULL };

@@ -9,8 +9,10 @@
 #include "config/auth.h"
 #include "config/config.h"
 #include "config/field.h"
+#include "config/log.h"
 #include "config/path.h"
 #include "config/rules.h"
+#include "config/types.h"
 
 /* ---- numbers ---- */
 
@@ -282,6 +284,38 @@ static bool check_network(const struct config_setting *setting, struct span text
            config_address_check_network(text, ret_reason);
 }
 
+/* Values whose form has a file of its own. */
+static bool check_own_form(const struct config_setting *setting, struct span text,
+                           struct config_arena *arena, const char **ret_text,
+                           struct config_reason *ret_reason)
+{
+    if (setting->kind == CONFIG_TYPES)
+        return config_types_check(text, arena, ret_text, ret_reason);
+    return setting->kind == CONFIG_FORMAT
+               ? config_log_check_format(text, ret_reason)
+               : config_log_check_sample(text, setting->most, ret_reason);
+}
+
+static bool check_number(const struct config_setting *setting, struct span text,
+                         struct config_reason *ret_reason)
+{
+    switch ((int)setting->kind) {
+    case CONFIG_COUNT:
+    case CONFIG_ENTRIES:
+        return check_count(setting, text, ret_reason);
+    case CONFIG_LIMIT:
+    case CONFIG_PERCENT:
+        return check_limit(setting, text, ret_reason);
+    case CONFIG_BODY:
+    case CONFIG_SIZE:
+        return check_size(setting, text, ret_reason);
+    case CONFIG_AGE:
+        return check_age(setting, text, ret_reason);
+    default:
+        return check_duration(setting, text, ret_reason);
+    }
+}
+
 /* ---- all of them ---- */
 
 static bool check_by_kind(const struct config_setting *setting, struct span text,
@@ -329,22 +363,22 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
         return check_name(text, 32, "user", ret_reason);
     case CONFIG_COUNT:
     case CONFIG_ENTRIES:
-        return check_count(setting, text, ret_reason);
     case CONFIG_LIMIT:
     case CONFIG_PERCENT:
-        return check_limit(setting, text, ret_reason);
     case CONFIG_BODY:
     case CONFIG_SIZE:
-        return check_size(setting, text, ret_reason);
     case CONFIG_TIMEOUT:
     case CONFIG_DELAY:
-        return check_duration(setting, text, ret_reason);
     case CONFIG_AGE:
-        return check_age(setting, text, ret_reason);
+        return check_number(setting, text, ret_reason);
+    case CONFIG_FORMAT:
+    case CONFIG_SAMPLE:
+    case CONFIG_TYPES:
+        return check_own_form(setting, text, arena, ret_text, ret_reason);
     case CONFIG_MODEL:
     case CONFIG_ETAG:
+    case CONFIG_LOG_FIELD:
     case CONFIG_FORWARDED:
-    case CONFIG_FORMAT:
     case CONFIG_LEVEL:
     case CONFIG_POLICY:
     case CONFIG_POOL:
@@ -364,7 +398,7 @@ bool config_value_check(const struct config_setting *setting, struct span text, 
 {
     if (text.len == 0)
         return config_problem_refuse(ret_reason, "a value is missing");
-    if (text.len >= 2 && text.at[0] == text.at[text.len - 1] &&
+    if (setting->kind != CONFIG_FORMAT && text.len >= 2 && text.at[0] == text.at[text.len - 1] &&
         (text.at[0] == '"' || text.at[0] == '\''))
         return config_problem_refuse(ret_reason, "write the value without quotes");
     const char *canonical = NULL;
@@ -389,6 +423,8 @@ static bool read_number(enum config_kind kind, struct span text, uint64_t *ret_v
         return parse_size(text, ret_value);
     if (kind == CONFIG_AGE)
         return parse_age(text, ret_value);
+    if (kind == CONFIG_SAMPLE)
+        return config_log_read_sample(text, ret_value);
     if (!duration_parse(text, ret_value))
         return false;
     if (kind == CONFIG_TIMEOUT && *ret_value == 0)

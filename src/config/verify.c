@@ -4,9 +4,11 @@
 #include "config/address.h"
 #include "config/auth.h"
 #include "config/listen.h"
+#include "config/log.h"
 #include "config/read.h"
 #include "config/store.h"
 #include "config/tls.h"
+#include "config/types.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -227,6 +229,7 @@ static void check_site(struct config_store *store, const struct config_section_v
     for (struct config_section_values *other = store->sites; other != site; other = other->next)
         check_pair(store, site, other);
     check_headers(store, site);
+    config_types_verify(store, site);
     check_listing_is_wise(store, site);
     check_folder(store, site, SETTING_error_pages, false);
     if (!config_store_first(site, SETTING_root)) {
@@ -420,5 +423,6 @@ void config_verify(struct config_store *store, const struct config_request *requ
     config_listen_verify(store);
     config_tls_verify(store);
     config_auth_verify(store);
+    config_log_verify(store);
     check_hosts(store);
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "base/calendar.h"
 #include "base/check.h"
 #include "base/span.h"
 #include "log/file.h"
@@ -19,18 +20,17 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+struct log_layout;
 struct log_tail;
-
-enum log_format { LOG_COMBINED, LOG_JSON };
 
 /* A file is written at once. A pipe, terminal or socket is written only when it has space. */
 enum log_sink_kind { LOG_SINK_FILE, LOG_SINK_PIPE, LOG_SINK_SOCKET };
 
 /* The destination of the lines, shared by all threads of a process. */
 struct log_access_sink {
-    bool is_file; /* named by a path; else standard output or nothing */
-    enum log_format format;
-    _Atomic int fd; /* -1 when the log is off or could not be opened */
+    bool is_file;                    /* named by a path; else standard output or nothing */
+    const struct log_layout *layout; /* borrowed; NULL: `combined` */
+    _Atomic int fd;                  /* -1 when the log is off or could not be opened */
     _Atomic(enum log_sink_kind) kind;
     _Atomic(struct log_tail *) tail; /* of the file; shared with other processes (log/tail.h) */
     _Atomic uint64_t wait_again_ns;  /* log_tail_claim's */
@@ -38,9 +38,10 @@ struct log_access_sink {
 };
 
 /* Opens the sink. The setting is a path for log_file_open, "-" for standard output, or "off" for no
- * log. `opening` may be NULL. The process must ignore SIGPIPE. Returns 0 or -errno. */
+ * log. Borrows the layout, NULL for `combined`, until log_access_close. `opening` may be NULL. The
+ * process must ignore SIGPIPE. Returns 0 or -errno. */
 MUST_USE int log_access_open(struct log_access_sink *sink, const char *setting,
-                             enum log_format format, struct log_file_opening *opening);
+                             const struct log_layout *layout, struct log_file_opening *opening);
 
 /* Continues in the file `fd`, which the caller closes; the old file is closed. Other threads may be
  * writing: the descriptor's number stays the same. Standard output, and a log that is off, stay as
@@ -51,12 +52,12 @@ MUST_USE int log_access_replace(struct log_access_sink *sink, int fd);
 void log_access_close(struct log_access_sink *sink);
 
 /* One request, as a line reports it. All spans are borrowed for the call, and may hold any bytes.
- * Unsafe bytes are escaped: \xHH in `combined`, \u00HH in JSON, where valid UTF-8 stays as it is
- * (base/escape.h).
+ * Unsafe bytes are escaped: \xHH in `combined` and in most formats of operators, \u00HH in JSON,
+ * where valid UTF-8 stays as it is (base/escape.h).
  *
  *   peer - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 308 "referer" "user agent" ID
- *   {"time":"2000-10-10T13:55:36Z","peer":"...","request":"...","host":"...",
- *    "status":200,"bytes":308,"referer":"...","agent":"...","id":"ID"} (on one line)
+ *   {"time":"2000-10-10T13:55:36.123Z","peer":"...","request":"...","host":"...","status":200,
+ *    "bytes":308,"duration_us":87,"referer":"...","agent":"...","id":"ID"} (on one line)
  *
  * ID is the request's id, 16 hexadecimal digits, as an error page shows it. A request over TLS has
  * the protocol and the cipher too: two words after ID, and "tls" and "cipher" before "id". Programs
@@ -64,7 +65,7 @@ void log_access_close(struct log_access_sink *sink);
  * word there, and "traceparent" before "id" in JSON. If a proxy has forwarded the request, "peer"
  * is the client that it names, and "via" behind it is the proxy's own address (JSON only). Times
  * are UTC. In `combined` an empty text is `-`, and 0 body bytes are `-`, as Apache's %b defines. In
- * JSON they are "" and 0. */
+ * JSON they are "" and 0. log/layout.h has all other formats. */
 struct log_access_line {
     struct span peer;         /* address as text, "-" when unknown */
     struct span via;          /* the address of the proxy, without unsafe bytes; empty: none */
@@ -79,19 +80,45 @@ struct log_access_line {
     struct span traceparent;      /* without unsafe bytes; empty: there is none */
 };
 
+/* Whether the answer had a file of the cache. */
+enum log_cache { LOG_CACHE_NONE, LOG_CACHE_HIT, LOG_CACHE_MISS };
+
+enum { LOG_FIELDS_MAX = 8 }; /* the most fields of the request that a layout adds to a line */
+
+/* What a line with a layout reports beside. The spans are as those of a line. */
+struct log_access_details {
+    int64_t wall_ms;      /* the time, in milliseconds since 1970; 0: now */
+    uint64_t duration_ns; /* from the first byte of the request to the last of the answer */
+    uint64_t receive_ns;  /* of it, until the answer was decided */
+    enum log_cache cache;
+    struct span site; /* its name */
+    struct span user;
+    struct span field[LOG_FIELDS_MAX]; /* of log_layout.fields, in the order of enum http_field */
+};
+
 enum { LOG_ACCESS_BUFFER = 64 * 1024 };
+
+/* A second as text. */
+struct log_moment {
+    int64_t second; /* since 1970 */
+    bool known;
+    char iso[CALENDAR_LEN]; /* 2000-10-10T13:55:36Z */
+    char local[32];         /* 10/Oct/2000:13:55:36 +0000, and a NUL */
+};
 
 /* One thread's buffer, or with `lock` that of several threads. Zero it, then call
  * log_access_start. */
 struct log_access {
     struct log_access_sink *sink;
+    const struct log_layout *layout; /* of the sink */
     pthread_mutex_t
         *lock;        /* guards the rest except the pointer `bytes`; NULL: one thread owns all */
     char *bytes;      /* LOG_ACCESS_BUFFER bytes; NULL while the log is off */
     size_t len;       /* whole lines; the first may have lost its front to a short write */
     int64_t stamp_s;  /* the second of `stamp` */
-    char stamp[40];   /* the time, with the fixed text around it */
+    char stamp[40];   /* the time, with the fixed text around it; for `combined` */
     size_t stamp_len; /* 0: no stamp yet */
+    struct log_moment moment; /* for a layout */
     uint64_t lines_pending;
 };
 
@@ -110,6 +137,11 @@ bool log_access_pending(struct log_access *log);
  * marked with "...". */
 enum { LOG_LINE_MAX = 16 * 1024 };
 void log_access_add(struct log_access *log, const struct log_access_line *line, int64_t wall_s);
+
+/* The same for a log with a layout. `wall_s` of log_access_add is the whole time there, and all
+ * details are 0. */
+void log_access_add_detailed(struct log_access *log, const struct log_access_line *line,
+                             const struct log_access_details *details);
 
 /* Writes the buffer. Call it at least once a second and at the end. A file takes the buffer in
  * one write; what it does not take is dropped and counted. A pipe, socket or terminal takes what

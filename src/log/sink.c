@@ -54,10 +54,10 @@ static void set_destination(struct log_access_sink *sink, int fd)
     atomic_store(&sink->tail, log_tail_of(fd));
 }
 
-int log_access_open(struct log_access_sink *sink, const char *setting, enum log_format format,
-                    struct log_file_opening *opening)
+int log_access_open(struct log_access_sink *sink, const char *setting,
+                    const struct log_layout *layout, struct log_file_opening *opening)
 {
-    *sink = (struct log_access_sink){ .format = format, .is_file = log_file_is_named(setting) };
+    *sink = (struct log_access_sink){ .layout = layout, .is_file = log_file_is_named(setting) };
     atomic_init(&sink->fd, -1);
     if (strcmp(setting, "off") == 0)
         return 0;

@@ -280,8 +280,8 @@ static unsigned send_pending(struct model_pump *p, char *input, unsigned want)
         session_failed(&p->session, (int)-sent);
         return SESSION_CLOSE;
     }
-    if (stats_writer_visible(&p->session.thread->stats))
-        p->now_ns = os_clock_now_ns(); /* response times end here */
+    if (session_thread_is_timed(p->session.thread))
+        p->session.thread->now_ns = p->now_ns = os_clock_now_ns(); /* response times end here */
     want = session_sent(&p->session, (size_t)sent, p->now_ns);
     if (!(want & SESSION_WRITE))
         p->stuck = false;

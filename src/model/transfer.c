@@ -73,7 +73,7 @@ unsigned model_transfer_send(struct session *s, int fd, size_t most, uint64_t no
             session_failed(s, (int)-sent);
             return SESSION_CLOSE;
         }
-        if (stats_writer_visible(&s->thread->stats))
+        if (session_thread_is_timed(s->thread))
             now_ns = s->thread->now_ns = os_clock_now_ns(); /* response times end here */
         want = session_sent(s, (size_t)sent, now_ns);
         total += (size_t)sent;

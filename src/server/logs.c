@@ -4,13 +4,16 @@
 #include "base/buf.h"
 #include "config/read.h"
 #include "log/error.h"
+#include "log/layout.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "server/resources.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,6 +33,22 @@ static struct log_file_opening opening_for(const struct config *config)
     return (struct log_file_opening){ .user = other ? user.uid : LOG_FILE_NO_USER };
 }
 
+/* Makes the layout of the lines, unless they are plain `combined`. 0 or -ENOMEM. */
+static int make_layout(struct server_logs *logs, const struct config *config)
+{
+    const struct log_layout_request request = { .format = span_text(config->log_format),
+                                                .fields = config->log_fields,
+                                                .sample = (unsigned)config->log_sample };
+    char why[LOG_LAYOUT_WHY_MAX];
+    if (log_layout_is_combined(&request))
+        return 0;
+    logs->layout = malloc(sizeof(*logs->layout));
+    if (!logs->layout)
+        return -ENOMEM;
+    CHECK(log_layout_make(logs->layout, &request, why)); /* config/log.c has checked the format */
+    return 0;
+}
+
 int server_logs_open(struct server_logs *logs, const struct config_store *store, char *why,
                      size_t size)
 {
@@ -44,9 +63,9 @@ int server_logs_open(struct server_logs *logs, const struct config_store *store,
                  opening.why);
         return logs->error_fd;
     }
-    int rc = log_access_open(&logs->access, config->access_log,
-                             strcmp(config->log_format, "json") == 0 ? LOG_JSON : LOG_COMBINED,
-                             &opening);
+    int rc = make_layout(logs, config);
+    if (rc == 0)
+        rc = log_access_open(&logs->access, config->access_log, logs->layout, &opening);
     if (rc < 0) {
         config_read_label(store, SETTING_access_log, 0, label);
         snprintf(why, size, "%scannot open the access log %s: %s", label, config->access_log,
@@ -73,6 +92,8 @@ void server_logs_close(struct server_logs *logs)
 {
     server_logs_drop_error(logs);
     log_access_close(&logs->access);
+    free(logs->layout);
+    logs->layout = NULL;
 }
 
 /* ---- rotation ---- */

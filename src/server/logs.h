@@ -17,6 +17,7 @@ struct config_store;
 
 struct server_logs {
     const struct config *config; /* borrowed */
+    struct log_layout *layout;   /* of the access log; NULL: `combined` */
     struct log_access_sink access;
     int error_fd; /* the error log, until it is the process's own; or -1 */
 };

@@ -216,6 +216,7 @@ static void follow_disk(struct master *m)
         server_generations_count(m->generations) >= SERVER_GENERATIONS_MAX)
         return;
     m->following = server_follow_check(m->serving, os_clock_now_ns());
+    server_stats_folders(&m->stats, m->serving->roots.gone);
     if (m->following != FOLLOW_NONE)
         start_generation(m, config_read_share(m->serving->store));
 }

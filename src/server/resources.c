@@ -77,6 +77,20 @@ static enum site_etag etag_of(const struct config_site *site)
     return strcmp(site->etag, "content") == 0 ? SITE_ETAG_CONTENT : SITE_ETAG_AUTO;
 }
 
+/* The table of a site with types of its own. 0 or -ENOMEM. */
+static int make_types(struct server_resources *resources, const struct config_site *from,
+                      unsigned index)
+{
+    const char *system = NULL;
+    for (const char *const *line = from->types; *line; line++)
+        if (strcmp(*line, "system") == 0)
+            system = "/etc/mime.types";
+    if (!from->types[0])
+        return 0;
+    resources->own_mime[index] = site_mime_new(from->types, system);
+    return resources->own_mime[index] ? 0 : -ENOMEM;
+}
+
 static int open_site(struct server_resources *resources, const struct config *config,
                      const struct server_capacity *capacity, unsigned index)
 {
@@ -107,13 +121,18 @@ static int open_site(struct server_resources *resources, const struct config *co
     if (!join_fields(&site->fields, from, from->hsts_s != CONFIG_NEVER ? hsts : NULL))
         return -ENOMEM;
     const char *what = from->root;
-    int rc = site_open(&site->site, &resources->options[index], resources->mime, &what);
+    int rc = make_types(resources, from, index);
+    if (rc < 0)
+        return rc;
+    const struct site_mime *own = resources->own_mime[index];
+    rc = site_open(&site->site, &resources->options[index], own ? own : resources->mime, &what);
     if (rc < 0) {
         log_error(LOG_ERROR, "site %s: cannot open %s: %s", from->name, what, strerror(-rc));
         return rc;
     }
     site->hosts = from->hosts;
     site->early_hints = from->early_hints;
+    site->name = from->name;
     site->stats_site =
         resources->shared.stats ? stats_segment_site(resources->shared.stats, from->name) : 0;
     if (site->fields.all.len + site->fields.over_tls.len > SESSION_FIELDS_MAX) {
@@ -128,10 +147,11 @@ static int open_site(struct server_resources *resources, const struct config *co
 static int open_sites(struct server_resources *resources, const struct config *config,
                       const struct server_capacity *capacity)
 {
-    resources->mime = site_mime_new(NULL);
+    resources->mime = site_mime_new(NULL, NULL);
     resources->sites = calloc(config->site_count, sizeof(*resources->sites));
     resources->options = calloc(config->site_count, sizeof(*resources->options));
-    if (!resources->mime || !resources->sites || !resources->options)
+    resources->own_mime = calloc(config->site_count, sizeof(struct site_mime *));
+    if (!resources->mime || !resources->own_mime || !resources->sites || !resources->options)
         return -ENOMEM;
     resources->site_count = config->site_count;
     resources->shared.sites = resources->sites;
@@ -162,6 +182,9 @@ void server_resources_close(struct server_resources *resources)
     free(resources->challenges);
     free(resources->options);
     free(resources->sites);
+    for (unsigned i = 0; resources->own_mime && i < resources->site_count; i++)
+        site_mime_free(resources->own_mime[i]);
+    free((void *)resources->own_mime);
     site_mime_free(resources->mime);
 }
 

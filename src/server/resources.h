@@ -24,7 +24,8 @@ struct site_options;
 struct server_resources {
     struct session_shared shared;
     struct session_totals totals;
-    struct site_mime *mime;
+    struct site_mime *mime;      /* of the sites without types of their own */
+    struct site_mime **own_mime; /* of each site; NULL: it has no types of its own */
     struct session_site *sites;
     struct site_options *options;
     unsigned site_count;          /* elements of the two arrays */

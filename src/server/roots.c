@@ -2,6 +2,7 @@
 #include "server/roots.h"
 
 #include "base/duration.h"
+#include "log/error.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@ static bool identify(const char *name, struct server_root *ret_root)
     struct stat status;
     if (stat(name, &status) < 0 || !S_ISDIR(status.st_mode))
         return false;
-    *ret_root = (struct server_root){ name, status.st_dev, status.st_ino };
+    *ret_root =
+        (struct server_root){ .name = name, .device = status.st_dev, .inode = status.st_ino };
     return true;
 }
 
@@ -42,18 +44,42 @@ int server_roots_note(struct server_roots *roots, const struct config *config)
     return 0;
 }
 
+static void report_presence(const struct server_root *root)
+{
+    if (root->gone)
+        log_error(LOG_ERROR,
+                  "the folder %s is gone: requests for its files get 404 until it is "
+                  "back",
+                  root->name);
+    else
+        log_error(LOG_INFO, "the folder %s is back", root->name);
+}
+
+static void note_presence(struct server_roots *roots, struct server_root *root, bool gone)
+{
+    if (root->gone == gone)
+        return;
+    root->gone = gone;
+    roots->gone = gone ? roots->gone + 1 : roots->gone - 1;
+    report_presence(root);
+}
+
 const char *server_roots_moved(struct server_roots *roots, uint64_t now_ns)
 {
     if (now_ns < roots->due_ns)
         return NULL;
     roots->due_ns = now_ns + EVERY_MS * DURATION_MS;
+    const char *moved = NULL;
     for (unsigned i = 0; i < roots->count; i++) {
-        const struct server_root *then = &roots->each[i];
+        struct server_root *then = &roots->each[i];
         struct server_root now;
-        if (identify(then->name, &now) && (now.inode != then->inode || now.device != then->device))
-            return then->name;
+        const bool found = identify(then->name, &now);
+        if (found && (now.inode != then->inode || now.device != then->device))
+            moved = then->name; /* a generation that opens it follows */
+        else
+            note_presence(roots, then, !found);
     }
-    return NULL;
+    return moved;
 }
 
 void server_roots_postpone(struct server_roots *roots, uint64_t now_ns)

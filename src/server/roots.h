@@ -5,7 +5,8 @@
  * they started, and their sandbox allows no other folder. So the master compares the names with the
  * folders four times a second, and starts another generation when a name has another folder.
  *
- * A name without a folder changes nothing: the workers answer 404 until the folder is back.
+ * A name without a folder starts nothing: the workers answer 404 until the folder is back. One line
+ * in the error log reports that, and another one the return of the same folder.
  */
 #pragma once
 
@@ -18,11 +19,13 @@ struct server_root {
     const char *name; /* of the folder; borrowed from the configuration */
     dev_t device;
     ino_t inode; /* 0: there was no folder */
+    bool gone;   /* the name has no folder now */
 };
 
 struct server_roots {
     struct server_root *each; /* the root of every site, and its error pages */
     unsigned count;
+    unsigned gone;   /* of them, at the last comparison */
     uint64_t due_ns; /* of the next comparison */
 };
 
@@ -30,7 +33,8 @@ struct server_roots {
  * until server_roots_close. 0 or -ENOMEM. */
 MUST_USE int server_roots_note(struct server_roots *roots, const struct config *config);
 
-/* At due_ns: whether a name stands for another folder. NULL: none, or it is too early. */
+/* At due_ns: whether a name stands for another folder. NULL: none, or it is too early. Logs names
+ * that have lost their folder or have it back. */
 const char *server_roots_moved(struct server_roots *roots, uint64_t now_ns);
 
 /* The folder cannot be served now: the next comparison is made after a longer time. */

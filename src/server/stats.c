@@ -168,6 +168,12 @@ void server_stats_rotated(const struct server_stats *stats, unsigned failed)
         stats_writer_set(&stats->writer, STATS_logs_stale, failed);
 }
 
+void server_stats_folders(const struct server_stats *stats, unsigned gone)
+{
+    if (stats->segment.base)
+        stats_writer_set(&stats->writer, STATS_folders_gone, gone);
+}
+
 void server_stats_certificates(struct server_stats *stats, bool refused)
 {
     count_event(stats, STATS_certificates_refused, refused);

@@ -64,6 +64,9 @@ void server_stats_certificates(struct server_stats *stats, bool refused);
 /* A list of users has changed on the disk, and could be used or not. */
 void server_stats_users(struct server_stats *stats, bool refused);
 
+/* So many folders of sites are gone. */
+void server_stats_folders(const struct server_stats *stats, unsigned gone);
+
 /* The logs were opened again; `failed` is the number of failures. */
 void server_stats_rotated(const struct server_stats *stats, unsigned failed);
 

@@ -51,6 +51,7 @@ struct session_exchange {
     bool by_accept;                    /* the answer was selected by Accept */
     struct session_framing *framing;   /* of HTTP/2; NULL: HTTP/1.1 */
     bool admitted;                     /* the password is right */
+    uint8_t cache;                     /* enum log_cache: whether the cache had the entry */
     const struct session_pending *resumed; /* the request has waited; NULL: it is new */
     struct session_pending *pending;       /* set by the plan: there is no answer yet */
 };

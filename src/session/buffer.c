@@ -19,6 +19,7 @@ struct session_buffer *session_buffer_take(struct session_thread *thread)
             return NULL;
         buffer->loan_at = buffer->loan_count = 0;
         buffer->lent = 0;
+        buffer->lines = buffer->last_line = NULL;
     }
     buffer->at = buffer->len = 0;
     buffer->answer.open = false;
@@ -29,7 +30,7 @@ struct session_buffer *session_buffer_take(struct session_thread *thread)
 
 void session_buffer_give(struct session_thread *thread, struct session_buffer *buffer)
 {
-    CHECK(!buffer->answer.open);
+    CHECK(!buffer->answer.open && !buffer->lines);
     if (thread->spare_count >= SPARE_MAX) {
         free(buffer);
         return;

@@ -90,6 +90,9 @@ struct session_buffer {
 
     struct session_answer answer; /* the one that ends the batch */
 
+    /* Of answers before it, which are logged when they are sent; a spare buffer has none. */
+    struct session_line *lines, *last_line;
+
     /* For the statistics, of all answers in the buffer. */
     unsigned group_count;
     struct session_group group[SESSION_GROUPS_MAX];

@@ -328,6 +328,7 @@ static void end_stream(struct session *s, struct http2_stream *stream)
     place->answer = NULL;
     s->http2->answers--;
     session_buffer_keep(s->output, &answer->answer);
+    session_line_keep(s->output, &answer->answer);
     session_stream_free(s->thread, answer);
     end_answer(s, stream, began_ns, site);
 }

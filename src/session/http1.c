@@ -23,6 +23,7 @@
 #include "session/exchange.h"
 #include "session/http2.h"
 #include "session/input.h"
+#include "session/line.h"
 #include "session/pending.h"
 #include "session/plan.h"
 #include "session/proxy.h"
@@ -54,6 +55,8 @@ void session_http1_drop_output(struct session *s)
     if (!s->output)
         return;
     session_tally_cut(&s->thread->stats, s->output);
+    if (__builtin_expect(s->output->lines != NULL, 0))
+        session_line_write_sent(s->thread, s->output);
     session_answer_end(s->thread, &s->output->answer);
     session_buffer_give(s->thread, s->output);
     s->output = NULL;

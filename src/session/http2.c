@@ -328,6 +328,8 @@ unsigned session_http2_sent(struct session *s, size_t bytes, uint64_t now_ns)
     session_note_progress(s, bytes, now_ns);
     if (out && !session_buffer_has_bytes(out)) {
         session_tally_sent(&s->thread->stats, out, now_ns);
+        if (__builtin_expect(out->lines != NULL, 0))
+            session_line_write_sent(s->thread, out);
         out->group_count = 0;
         out->delayed_ns = 0;
         (void)session_http2_fill(s, SESSION_BATCH_BYTES, now_ns);

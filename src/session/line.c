@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/line.h"
 
+#include "auth/basic.h"
 #include "base/buf.h"
 #include "http/traceparent.h"
+#include "log/layout.h"
 #include "session/answer.h"
 #include "session/http2.h"
 #include "session/tls.h"
@@ -104,15 +106,93 @@ static struct log_access_line line_of(const struct session_exchange *x, unsigned
     return line;
 }
 
+/* ---- lines that wait ---- */
+
+static void append_line(struct session_buffer *out, struct session_line *line)
+{
+    line->next = NULL;
+    if (out->lines)
+        out->last_line->next = line;
+    else
+        out->lines = line;
+    out->last_line = line;
+}
+
 void session_line_log(struct session_exchange *x, unsigned status, uint64_t body_bytes)
 {
     struct log_access *log = x->thread->log;
     if (!log->bytes)
         return;
+    if (__builtin_expect(log->layout != NULL, 0)) {
+        struct session_line *waiting = session_line_defer(x, status);
+        if (!waiting)
+            return;
+        waiting->line.body_bytes = body_bytes;
+        append_line(x->session->output, waiting);
+        return;
+    }
     struct addresses addresses;
     struct log_access_line line = line_of(x, status, body_bytes);
     add_addresses(&line, x, &addresses);
     log_access_add(log, &line, x->thread->wall_s);
+}
+
+static void add_fields(struct log_access_details *details, const struct session_exchange *x,
+                       const struct log_layout *layout)
+{
+    for (uint32_t left = layout->fields; left != 0; left &= left - 1) {
+        const enum http_field field = (enum http_field)__builtin_ctz(left);
+        details->field[log_layout_slot(layout, field)] =
+            http_request_field(x->request, x->head, field);
+    }
+}
+
+/* The details of a line with a layout. `basic` is the storage of the user. */
+static struct log_access_details details_of(const struct session_exchange *x,
+                                            const struct log_layout *layout,
+                                            struct auth_basic *basic)
+{
+    const uint64_t now_ns = x->thread->now_ns;
+    struct log_access_details details = {
+        .receive_ns = now_ns > x->began_ns ? now_ns - x->began_ns : 0,
+        .cache = (enum log_cache)x->cache,
+    };
+    if (x->site && x->site->name)
+        details.site = span_text(x->site->name);
+    if (x->request)
+        add_fields(&details, x, layout);
+    if (layout->users && x->admitted &&
+        auth_basic_read(http_request_field(x->request, x->head, HTTP_FIELD_AUTHORIZATION), basic))
+        details.user = basic->user;
+    return details;
+}
+
+static void write_waiting(struct session_thread *thread, struct session_line *line)
+{
+    struct log_access_details *details = line->details;
+    if (!details) {
+        log_access_add(thread->log, &line->line, thread->wall_s);
+        return;
+    }
+    const uint64_t now_ns = thread->now_ns;
+    details->duration_ns = now_ns > line->began_ns ? now_ns - line->began_ns : 0;
+    if (details->duration_ns < details->receive_ns)
+        details->receive_ns = details->duration_ns;
+    log_access_add_detailed(thread->log, &line->line, details);
+}
+
+static size_t len_of_line(const struct log_access_line *line)
+{
+    return line->peer.len + line->via.len + line->request_line.len + line->host.len +
+           line->referer.len + line->user_agent.len + line->traceparent.len;
+}
+
+static size_t len_of_details(const struct log_access_details *details)
+{
+    size_t len = sizeof(*details) + details->user.len;
+    for (unsigned i = 0; i < LOG_FIELDS_MAX; i++)
+        len += details->field[i].len;
+    return len;
 }
 
 static struct span move_text(struct buf *to, struct span text)
@@ -122,30 +202,88 @@ static struct span move_text(struct buf *to, struct span text)
     return span_of(at, text.len);
 }
 
-struct session_line *session_line_defer(struct session_exchange *x, unsigned status)
+static void move_line(struct log_access_line *line, struct buf *text)
 {
-    if (!x->thread->log->bytes)
-        return NULL;
-    struct log_access_line line = line_of(x, status, 0);
-    struct addresses addresses;
-    add_addresses(&line, x, &addresses);
-    size_t len = line.peer.len + line.via.len + line.request_line.len + line.host.len +
-                 line.referer.len + line.user_agent.len + line.traceparent.len;
-    struct session_line *deferred = malloc(sizeof(*deferred) + len);
-    if (!deferred) {
-        log_access_add(x->thread->log, &line, x->thread->wall_s);
+    line->peer = move_text(text, line->peer);
+    line->via = move_text(text, line->via);
+    line->request_line = move_text(text, line->request_line);
+    line->host = move_text(text, line->host);
+    line->referer = move_text(text, line->referer);
+    line->user_agent = move_text(text, line->user_agent);
+    line->traceparent = move_text(text, line->traceparent);
+}
+
+static struct log_access_details *move_details(const struct log_access_details *details,
+                                               struct buf *text)
+{
+    struct log_access_details *moved = (void *)(text->at + text->len); /* the text begins here */
+    *moved = *details;
+    text->len += sizeof(*moved);
+    moved->user = move_text(text, details->user);
+    for (unsigned i = 0; i < LOG_FIELDS_MAX; i++)
+        moved->field[i] = move_text(text, details->field[i]);
+    return moved;
+}
+
+/* A copy of the line with its own text; or, without memory, NULL, and the line is written. */
+static struct session_line *copy_line(struct session_thread *thread, struct session_line *line)
+{
+    const size_t len = len_of_line(&line->line) +
+                       (line->details ? len_of_details(line->details) : 0);
+    struct session_line *copy = malloc(sizeof(*copy) + len);
+    if (!copy) {
+        write_waiting(thread, line);
         return NULL;
     }
-    struct buf text = buf_over(deferred->text, len);
-    line.peer = move_text(&text, line.peer);
-    line.via = move_text(&text, line.via);
-    line.request_line = move_text(&text, line.request_line);
-    line.host = move_text(&text, line.host);
-    line.referer = move_text(&text, line.referer);
-    line.user_agent = move_text(&text, line.user_agent);
-    line.traceparent = move_text(&text, line.traceparent);
-    deferred->line = line;
-    return deferred;
+    copy->began_ns = line->began_ns;
+    copy->line = line->line;
+    struct buf text = buf_over(copy->text, len);
+    copy->details = line->details ? move_details(line->details, &text) : NULL;
+    move_line(&copy->line, &text);
+    return copy;
+}
+
+struct session_line *session_line_defer(struct session_exchange *x, unsigned status)
+{
+    const struct log_access *log = x->thread->log;
+    const struct log_layout *layout = log->layout;
+    if (!log->bytes || (layout && !log_layout_takes(layout, status, x->id)))
+        return NULL;
+    struct addresses addresses;
+    struct session_line line;
+    line.began_ns = x->began_ns;
+    line.line = line_of(x, status, 0);
+    line.details = NULL;
+    add_addresses(&line.line, x, &addresses);
+    if (__builtin_expect(!layout, 1))
+        return copy_line(x->thread, &line);
+    struct auth_basic basic;
+    struct log_access_details details = details_of(x, layout, &basic);
+    line.details = &details;
+    struct session_line *copy = copy_line(x->thread, &line);
+    if (details.user.len > 0)
+        auth_basic_forget(&basic);
+    return copy;
+}
+
+void session_line_keep(struct session_buffer *out, struct session_answer *answer)
+{
+    if (!answer->line || !answer->line->details)
+        return;
+    answer->line->line.body_bytes = answer->body_sent;
+    append_line(out, answer->line);
+    answer->line = NULL;
+}
+
+void session_line_write_sent(struct session_thread *thread, struct session_buffer *out)
+{
+    struct session_line *next;
+    for (struct session_line *line = out->lines; line; line = next) {
+        next = line->next;
+        write_waiting(thread, line);
+        free(line);
+    }
+    out->lines = out->last_line = NULL;
 }
 
 void session_line_end(struct session_thread *thread, struct session_line *line, uint64_t body_bytes)
@@ -153,6 +291,6 @@ void session_line_end(struct session_thread *thread, struct session_line *line, 
     if (!line)
         return;
     line->line.body_bytes = body_bytes;
-    log_access_add(thread->log, &line->line, thread->wall_s);
+    write_waiting(thread, line);
     free(line);
 }

@@ -63,6 +63,7 @@ static bool answer_found(struct session_exchange *x, struct site_entry *entry, b
     if (session_trace_of(x->thread))
         session_trace_entry(x, entry, whole);
     stats_writer_add(&x->thread->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
+    x->cache = fresh ? LOG_CACHE_MISS : LOG_CACHE_HIT;
     session_answer_entry(x, entry, fresh);
     return cached;
 }

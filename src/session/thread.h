@@ -23,6 +23,7 @@ struct rules;
 /* One virtual host. */
 struct session_site {
     struct site *site;
+    const char *name; /* for the log; NULL: it has none */
     /* The site's own fields. With `rules` it has `over_tls` alone. */
     struct session_fields fields;
     const struct rules *rules;           /* for its paths (session/rules.h); NULL: there are none */
@@ -156,6 +157,12 @@ void session_thread_share_log(struct session_thread *owner);
 /* Call it once for each wake-up, before any session call. Sets the time, ends the turn, releases
  * what it found in the cache, and writes the log when it is due. */
 void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t wall_s);
+
+/* Whether the durations of answers are used: the clock is read after each send. */
+static inline bool session_thread_is_timed(const struct session_thread *thread)
+{
+    return __builtin_expect(stats_writer_visible(&thread->stats), 1) || thread->log->layout != NULL;
+}
 
 /* The latest time of the next tick, so that the log is written. UINT64_MAX: no limit. */
 uint64_t session_thread_due_ns(struct session_thread *thread);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The table of media types: an open-addressed hash from endings to types, built once at the
- * start. The first entry for an ending stays, so the order of loading is the order of trust:
- * FIXED lines of mime.def, the system's table, FILL lines of mime.def.
+ * start. The first entry for an ending stays, so the order of loading is the order of trust: types
+ * of the site, FIXED lines of mime.def, the system's table, FILL lines of mime.def.
  *
  * Only names are used. Files are not opened.
  */
@@ -160,7 +160,28 @@ static bool is_type(struct span type)
     return slashes == 1;
 }
 
-/* Lines of a type and its endings; `#` begins a comment. */
+/* A line of a type and its endings. A line without a type is ignored. */
+static bool add_line(struct site_mime *mime, struct span line)
+{
+    bool added = true;
+    struct span ending;
+    const struct span type = take_field(&line);
+    if (!is_type(type))
+        return true;
+    while (added && (ending = take_field(&line)).len > 0)
+        added = add_type(mime, ending, type);
+    return added;
+}
+
+static bool add_own(struct site_mime *mime, const char *const *types)
+{
+    bool added = true;
+    for (; added && types != NULL && *types != NULL; types++)
+        added = add_line(mime, span_text(*types));
+    return added;
+}
+
+/* Lines as above; `#` begins a comment. */
 static bool add_system(struct site_mime *mime, const char *path)
 {
     char *text = NULL;
@@ -168,7 +189,7 @@ static bool add_system(struct site_mime *mime, const char *path)
     ssize_t len;
     bool added = true;
 
-    FILE *file = fopen(path, "re");
+    FILE *file = path != NULL ? fopen(path, "re") : NULL;
     if (file == NULL)
         return true;
     while (added && (len = getline(&text, &size, file)) >= 0) {
@@ -176,19 +197,14 @@ static bool add_system(struct site_mime *mime, const char *path)
         const char *comment = memchr(line.at, '#', line.len);
         if (comment != NULL)
             line.len = (size_t)(comment - line.at);
-        const struct span type = take_field(&line);
-        if (!is_type(type))
-            continue;
-        struct span ending;
-        while (added && (ending = take_field(&line)).len > 0)
-            added = add_type(mime, ending, type);
+        added = add_line(mime, line);
     }
     free(text);
     (void)fclose(file); /* only read */
     return added;
 }
 
-struct site_mime *site_mime_new(const char *system_path)
+struct site_mime *site_mime_new(const char *const *types, const char *system_path)
 {
     struct site_mime *mime = malloc(sizeof(*mime));
     if (mime == NULL)
@@ -197,9 +213,8 @@ struct site_mime *site_mime_new(const char *system_path)
         .slots = calloc(SLOTS_AT_FIRST, sizeof(struct slot)),
         .slot_count = SLOTS_AT_FIRST,
     };
-    if (mime->slots != NULL && add_built_in(mime, FIXED) &&
-        add_system(mime, system_path != NULL ? system_path : "/etc/mime.types") &&
-        add_built_in(mime, FILL))
+    if (mime->slots != NULL && add_own(mime, types) && add_built_in(mime, FIXED) &&
+        add_system(mime, system_path) && add_built_in(mime, FILL))
         return mime;
     site_mime_free(mime);
     return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Media types by file name. The system's table (/etc/mime.types) is read once at the start. The
- * built-in table (mime.def) fills its gaps, and wins where the system's entries are known to be
- * wrong or old (.mjs, .wasm, .webmanifest and others).
+ * Media types by file name, from a table in the program (mime.def). So a file has the same type on
+ * every machine. A site can name types of its own, and have the system's table fill the gaps of the
+ * built-in one.
  */
 #pragma once
 
@@ -10,9 +10,11 @@
 
 struct site_mime;
 
-/* Reads `system_path` (NULL: /etc/mime.types) if it exists. Returns NULL only without memory. The
- * table is constant afterwards, for any thread. */
-struct site_mime *site_mime_new(const char *system_path);
+/* Makes a table. `types`: lines of a type and its endings, as in "text/x-rust rs", NULL at the end,
+ * which win over all others; NULL: none. `system_path`: the system's table, which is read if it
+ * exists; NULL: it is not used. Returns NULL only without memory. The table is constant afterwards,
+ * for any thread. */
+struct site_mime *site_mime_new(const char *const *types, const char *system_path);
 void site_mime_free(struct site_mime *mime);
 
 /* The Content-Type for a file name, by its last ending in any case. Text types (text/..., SVG, XML)

@@ -39,7 +39,7 @@ static int open_traced(struct trace_answer *t, const struct config *config)
     if (rc < 0)
         keep_first_error(t, no_files);
     if (rc == 0)
-        rc = log_access_open(&t->log, "off", LOG_COMBINED, NULL);
+        rc = log_access_open(&t->log, "off", NULL, NULL);
     if (rc == 0)
         rc = server_resources_open(&t->holdings, config, &capacity, 1, &t->log, NULL);
     char why[MODEL_WHY_MAX];

@@ -158,6 +158,21 @@ bool view_health_numbers_incomplete(const struct view_window *w, struct view_ver
     return true;
 }
 
+bool view_health_folder_gone(const struct view_window *w, struct view_verdict *out)
+{
+    const uint64_t gone = w->view->snapshot->counter[STATS_folders_gone];
+    if (gone == 0)
+        return false;
+    out->gravity = VIEW_WRONG;
+    view_verdict_say(out->text, "%" PRIu64 " folder%s of a site %s gone from the disk", gone,
+                     plural_ending(gone), gone == 1 ? "is" : "are");
+    view_verdict_say(out->why, "a `root` or `error-pages` was deleted or renamed. Requests for its "
+                               "files get 404. `error-log` has its name");
+    view_verdict_say(out->cure, "put the folder back, or change the setting and run `weir "
+                                "reload`. The server sees a new folder itself");
+    return true;
+}
+
 bool view_health_certificates_stale(const struct view_window *w, struct view_verdict *out)
 {
     if (w->view->snapshot->counter[STATS_certificates_stale] == 0)

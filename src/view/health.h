@@ -22,6 +22,7 @@ bool view_health_reload_failed(const struct view_window *w, struct view_verdict 
 bool view_health_log_lines_dropped(const struct view_window *w, struct view_verdict *out);
 bool view_health_logs_not_reopened(const struct view_window *w, struct view_verdict *out);
 bool view_health_numbers_incomplete(const struct view_window *w, struct view_verdict *out);
+bool view_health_folder_gone(const struct view_window *w, struct view_verdict *out);
 bool view_health_certificates_stale(const struct view_window *w, struct view_verdict *out);
 bool view_health_users_stale(const struct view_window *w, struct view_verdict *out);
 bool view_health_site_rules_refused(const struct view_window *w, struct view_verdict *out);

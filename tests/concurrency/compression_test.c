@@ -120,7 +120,7 @@ static void variants_always_belong_to_their_plain_file(void **state)
     const struct site_options options = {
         .name = "test", .root = root, .compress = site_coder_codings(), .body_max = FILE_BYTES - 50
     };
-    struct site_mime *mime = site_mime_new("/nonexistent");
+    struct site_mime *mime = site_mime_new(NULL, NULL);
     assert_int_equal(site_open(&site, &options, mime, &what), 0);
     /* The cache is too small for all, so entries are evicted, too. */
     const struct site_cache_limits limits = { SITE_CACHE_SIEVE, 14 * FILE_BYTES, 100, 50 };

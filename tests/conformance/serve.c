@@ -108,7 +108,7 @@ int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache
     *serve = (struct serve){ .log.fd = -1 };
     serve->errors = below(fixture->top, "errors");
     serve->log_path = below(fixture->top, "access.log");
-    serve->mime = site_mime_new("/dev/null");
+    serve->mime = site_mime_new(NULL, NULL);
     CHECK(serve->mime);
     for (unsigned i = 0; i < SERVE_SITES; i++)
         if (open_site(serve, fixture, i, body_max) != 0)
@@ -116,7 +116,7 @@ int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache
     struct site_cache_limits limits = {
         .policy = SITE_CACHE_SIEVE, .bytes = cache_bytes, .entries = 1000, .descriptors = 100
     };
-    if (log_access_open(&serve->log, serve->log_path, LOG_COMBINED, NULL) != 0) {
+    if (log_access_open(&serve->log, serve->log_path, NULL, NULL) != 0) {
         perror(serve->log_path);
         return -1;
     }

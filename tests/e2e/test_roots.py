@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import RUNTIME, WEIR, Server
+from tests.e2e.statistics import wait_for
 from tests.e2e.wire import connect
 from tests.waiting import wait_until
 
@@ -84,6 +85,34 @@ def test_a_root_that_is_deleted_and_made_again_is_served(
     wait_until(reader.reads(b""), "the page is gone")
     release(tmp_path, "root")
     wait_until(reader.reads(b"root\n"), "the page is back")
+
+
+@pytest.mark.parametrize("model", ["percore", "fork"])
+def test_a_root_that_is_gone_is_a_verdict_and_one_line(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    root, aside = release(tmp_path, "root"), tmp_path / "aside"
+    running = server(folder=root)
+
+    def wait_until_gone(count: int) -> list[str]:
+        numbers = wait_for(running, lambda now: now["gauges"]["folders_gone"] == count)
+        return [verdict["rule"] for verdict in numbers["verdicts"]]
+
+    assert "folder-gone" not in wait_until_gone(0)
+    for _ in range(2):
+        root.rename(aside)
+        assert "folder-gone" in wait_until_gone(1)
+        aside.rename(root)
+        assert "folder-gone" not in wait_until_gone(0)
+    assert Reader(running).read() == b"root\n"
+    shutil.rmtree(root)
+    wait_until_gone(1)
+    release(tmp_path, "root")
+    wait_until_gone(0)
+    messages = running.messages()
+    assert messages.count(f"the folder {root} is gone") == 3
+    assert messages.count(f"the folder {root} is back") == 2
+    assert messages.count("the replaced folder is served") == 1
 
 
 @pytest.mark.parametrize("model", ["percore"])

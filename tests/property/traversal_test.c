@@ -103,7 +103,7 @@ static int set_up(void **state)
         .hidden = true, /* without this defence */
         .body_max = 64 * 1024,
     };
-    world.mime = site_mime_new("/nonexistent");
+    world.mime = site_mime_new(NULL, NULL);
     world.cache = site_cache_new(limits, 1);
     assert_non_null(world.mime);
     assert_non_null(world.cache);

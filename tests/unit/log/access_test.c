@@ -2,7 +2,7 @@
  *
  * The access log: the format of its lines, byte for byte.
  */
-#include "log/access.h"
+#include "log/layout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,11 +38,19 @@ static void assert_span(struct span got, const char *want)
     assert_memory_equal(got.at, want, got.len);
 }
 
+/* The formats of these tests. */
+enum format { LOG_COMBINED, LOG_JSON };
+
 /* A log whose lines stay in the buffer for the test. */
 static void start_in_memory(struct log_access *log, struct log_access_sink *sink,
-                            enum log_format format)
+                            enum format format)
 {
-    assert_int_equal(log_access_open(sink, "/dev/null", format, NULL), 0);
+    static struct log_layout json;
+    const struct log_layout_request request = { .format = SPAN("json") };
+    char why[LOG_LAYOUT_WHY_MAX];
+    assert_true(log_layout_make(&json, &request, why));
+    assert_int_equal(log_access_open(sink, "/dev/null", format == LOG_JSON ? &json : NULL, NULL),
+                     0);
     assert_int_equal(log_access_start(log, sink), 0);
 }
 
@@ -53,8 +61,7 @@ static void stop_in_memory(struct log_access *log)
     log_access_close(sink);
 }
 
-static void assert_line(enum log_format format, const struct log_access_line *line,
-                        const char *want)
+static void assert_line(enum format format, const struct log_access_line *line, const char *want)
 {
     struct log_access_sink sink;
     struct log_access log;
@@ -68,11 +75,12 @@ static void writes_a_request_in_both_formats(void **state)
 {
     (void)state;
     assert_line(LOG_COMBINED, &ordinary, ordinary_combined);
-    assert_line(LOG_JSON, &ordinary,
-                "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"127.0.0.1\","
-                "\"request\":\"GET / HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
-                "\"bytes\":308,\"referer\":\"https://example.org/\",\"agent\":\"curl/"
-                "8.0\",\"id\":\"3f2a0123456789bc\"}\n");
+    assert_line(
+        LOG_JSON, &ordinary,
+        "{\"time\":\"2000-10-10T20:55:36.000Z\",\"peer\":\"127.0.0.1\","
+        "\"request\":\"GET / HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
+        "\"bytes\":308,\"duration_us\":0,\"referer\":\"https://example.org/\",\"agent\":\"curl/"
+        "8.0\",\"id\":\"3f2a0123456789bc\"}\n");
 }
 
 static void writes_the_protocol_and_the_cipher_of_tls(void **state)
@@ -86,9 +94,10 @@ static void writes_the_protocol_and_the_cipher_of_tls(void **state)
                 "\"https://example.org/\" \"curl/8.0\" 3f2a0123456789bc TLSv1.3 "
                 "TLS_AES_128_GCM_SHA256\n");
     assert_line(LOG_JSON, &line,
-                "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"127.0.0.1\","
+                "{\"time\":\"2000-10-10T20:55:36.000Z\",\"peer\":\"127.0.0.1\","
                 "\"request\":\"GET / HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
-                "\"bytes\":308,\"referer\":\"https://example.org/\",\"agent\":\"curl/8.0\","
+                "\"bytes\":308,\"duration_us\":0,\"referer\":\"https://example.org/"
+                "\",\"agent\":\"curl/8.0\","
                 "\"tls\":\"TLSv1.3\",\"cipher\":\"TLS_AES_128_GCM_SHA256\","
                 "\"id\":\"3f2a0123456789bc\"}\n");
 }
@@ -103,12 +112,14 @@ static void writes_the_proxy_and_the_trace(void **state)
                 "127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] \"GET / HTTP/1.1\" 200 308 "
                 "\"https://example.org/\" \"curl/8.0\" 3f2a0123456789bc "
                 "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n");
-    assert_line(LOG_JSON, &line,
-                "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"127.0.0.1\",\"via\":\"10.0.0.1\","
-                "\"request\":\"GET / HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
-                "\"bytes\":308,\"referer\":\"https://example.org/\",\"agent\":\"curl/8.0\","
-                "\"traceparent\":\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\","
-                "\"id\":\"3f2a0123456789bc\"}\n");
+    assert_line(
+        LOG_JSON, &line,
+        "{\"time\":\"2000-10-10T20:55:36.000Z\",\"peer\":\"127.0.0.1\",\"via\":\"10.0.0.1\","
+        "\"request\":\"GET / HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
+        "\"bytes\":308,\"duration_us\":0,\"referer\":\"https://example.org/\",\"agent\":\"curl/"
+        "8.0\","
+        "\"traceparent\":\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\","
+        "\"id\":\"3f2a0123456789bc\"}\n");
 }
 
 static void writes_empty_texts(void **state)
@@ -118,10 +129,11 @@ static void writes_empty_texts(void **state)
     assert_line(LOG_COMBINED, &empty,
                 "- - - [10/Oct/2000:20:55:36 +0000] \"-\" 408 - \"-\" \"-\" "
                 "0000000000000000\n");
-    assert_line(LOG_JSON, &empty,
-                "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"\",\"request\":\"\",\"host\":\"\","
-                "\"status\":408,\"bytes\":0,\"referer\":\"\",\"agent\":\"\","
-                "\"id\":\"0000000000000000\"}\n");
+    assert_line(
+        LOG_JSON, &empty,
+        "{\"time\":\"2000-10-10T20:55:36.000Z\",\"peer\":\"\",\"request\":\"\",\"host\":\"\","
+        "\"status\":408,\"bytes\":0,\"duration_us\":0,\"referer\":\"\",\"agent\":\"\","
+        "\"id\":\"0000000000000000\"}\n");
 }
 
 static void writes_numbers_of_any_size(void **state)
@@ -171,11 +183,12 @@ static void escapes_hostile_bytes(void **state)
                        "0000000000000000\n",
                        cases[i].combined);
         assert_line(LOG_COMBINED, &line, want);
-        (void)snprintf(want, sizeof(want),
-                       "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"\",\"request\":\"\","
-                       "\"host\":\"\",\"status\":200,\"bytes\":0,\"referer\":\"\","
-                       "\"agent\":\"%s\",\"id\":\"0000000000000000\"}\n",
-                       cases[i].json);
+        (void)snprintf(
+            want, sizeof(want),
+            "{\"time\":\"2000-10-10T20:55:36.000Z\",\"peer\":\"\",\"request\":\"\","
+            "\"host\":\"\",\"status\":200,\"bytes\":0,\"duration_us\":0,\"referer\":\"\","
+            "\"agent\":\"%s\",\"id\":\"0000000000000000\"}\n",
+            cases[i].json);
         assert_line(LOG_JSON, &line, want);
     }
 }
@@ -234,10 +247,10 @@ static void cuts_the_longest_texts_of_a_long_line(void **state)
     for (int format = LOG_COMBINED; format <= LOG_JSON; format++) {
         struct log_access_sink sink;
         struct log_access log;
-        start_in_memory(&log, &sink, (enum log_format)format);
+        start_in_memory(&log, &sink, (enum format)format);
         log_access_add(&log, &line, WALL_S);
         assert_true(log.len <= LOG_LINE_MAX);
-        assert_true(log.len > LOG_LINE_MAX - 120); /* only as much is cut as needed */
+        assert_true(log.len > LOG_LINE_MAX - 320); /* only as much is cut as needed */
         assert_int_equal(log.bytes[log.len - 1], '\n');
         log.bytes[log.len - 1] = '\0';
         assert_non_null(strstr(log.bytes, "::1"));
@@ -276,7 +289,7 @@ static void keeps_the_longest_line_within_the_limit(void **state)
         struct log_access log;
         start_in_memory(&log, &sink, turn % 2 == 0 ? LOG_COMBINED : LOG_JSON);
         log_access_add(&log, &line, WALL_S);
-        assert_true(log.len > LOG_LINE_MAX - 180 && log.len <= LOG_LINE_MAX);
+        assert_true(log.len > LOG_LINE_MAX - 400 && log.len <= LOG_LINE_MAX);
         stop_in_memory(&log);
         if (turn < 1)
             continue;
@@ -290,7 +303,7 @@ static void a_log_that_is_off_costs_nothing(void **state)
     (void)state;
     struct log_access_sink sink;
     struct log_access log = { 0 };
-    assert_int_equal(log_access_open(&sink, "off", LOG_COMBINED, NULL), 0);
+    assert_int_equal(log_access_open(&sink, "off", NULL, NULL), 0);
     assert_int_equal(log_access_start(&log, &sink), 0);
     assert_null(log.bytes);
     log_access_add(&log, &ordinary, WALL_S);

@@ -102,7 +102,7 @@ static void appends_to_a_file_that_others_append_to(void **state)
     struct log_access_sink sinks[2];
     struct log_access logs[2];
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(log_access_open(&sinks[i], path, LOG_COMBINED, NULL), 0);
+        assert_int_equal(log_access_open(&sinks[i], path, NULL, NULL), 0);
         assert_int_equal(log_access_start(&logs[i], &sinks[i]), 0);
     }
     for (unsigned round = 0; round < 2; round++) {
@@ -135,7 +135,7 @@ static void a_full_buffer_is_written_out(void **state)
     const unsigned count = 2 * LOG_ACCESS_BUFFER / (unsigned)line_len;
     struct log_access_sink sink;
     struct log_access log;
-    assert_int_equal(log_access_open(&sink, path, LOG_COMBINED, NULL), 0);
+    assert_int_equal(log_access_open(&sink, path, NULL, NULL), 0);
     assert_int_equal(log_access_start(&log, &sink), 0);
     for (unsigned i = 0; i < count; i++) {
         log_access_add(&log, &ordinary, WALL_S);
@@ -156,7 +156,7 @@ static void a_rotated_log_continues_in_a_new_file(void **state)
     (void)snprintf(old_path, sizeof(old_path), "%s.1", path);
     struct log_access_sink sink;
     struct log_access log;
-    assert_int_equal(log_access_open(&sink, path, LOG_COMBINED, NULL), 0);
+    assert_int_equal(log_access_open(&sink, path, NULL, NULL), 0);
     const int fd = sink.fd;
     assert_int_equal(log_access_start(&log, &sink), 0);
     log_access_add(&log, &ordinary, WALL_S);
@@ -184,10 +184,10 @@ static void reports_a_path_that_cannot_be_opened(void **state)
 {
     (void)state;
     struct log_access_sink sink;
-    assert_int_equal(log_access_open(&sink, "/nonexistent/access.log", LOG_JSON, NULL), -ENOENT);
+    assert_int_equal(log_access_open(&sink, "/nonexistent/access.log", NULL, NULL), -ENOENT);
     assert_int_equal(sink.fd, -1);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(log_access_open(&sink, path, LOG_JSON, NULL), -ENXIO); /* and does not wait */
+    assert_int_equal(log_access_open(&sink, path, NULL, NULL), -ENXIO); /* and does not wait */
 }
 
 static void a_full_disk_drops_lines_and_counts_them(void **state)
@@ -195,7 +195,7 @@ static void a_full_disk_drops_lines_and_counts_them(void **state)
     (void)state;
     struct log_access_sink sink;
     struct log_access log;
-    assert_int_equal(log_access_open(&sink, "/dev/full", LOG_COMBINED, NULL), 0);
+    assert_int_equal(log_access_open(&sink, "/dev/full", NULL, NULL), 0);
     assert_int_equal(log_access_start(&log, &sink), 0);
     for (unsigned i = 0; i < 3000; i++)
         log_access_add(&log, &ordinary, WALL_S);
@@ -223,8 +223,8 @@ static void write_torn_log(void)
     struct log_access_sink sink;
     struct log_access log;
     (void)signal(SIGXFSZ, SIG_IGN);
-    if (log_access_open(&sink, path, LOG_COMBINED, NULL) != 0 ||
-        log_access_start(&log, &sink) != 0 || getrlimit(RLIMIT_FSIZE, &limit) != 0)
+    if (log_access_open(&sink, path, NULL, NULL) != 0 || log_access_start(&log, &sink) != 0 ||
+        getrlimit(RLIMIT_FSIZE, &limit) != 0)
         _exit(10);
     const rlim_t plenty = limit.rlim_cur;
     limit.rlim_cur = 2 * line_len + line_len / 2;
@@ -274,7 +274,7 @@ static void an_unfinished_line_is_ended_before_the_next(void **state)
 /* A sink on the writing end of a pipe or socket that the test reads later. */
 static void sink_over(struct log_access_sink *sink, int fd, enum log_sink_kind kind)
 {
-    *sink = (struct log_access_sink){ .format = LOG_COMBINED };
+    *sink = (struct log_access_sink){ .layout = NULL };
     atomic_init(&sink->fd, fd);
     atomic_init(&sink->kind, kind);
 }
@@ -442,7 +442,7 @@ static void standard_output_stays_open_and_unchanged(void **state)
     const bool moved = dup2(ends[1], STDOUT_FILENO) == STDOUT_FILENO;
     struct log_access_sink sink;
     struct log_access log;
-    const int opened = log_access_open(&sink, "-", LOG_COMBINED, NULL);
+    const int opened = log_access_open(&sink, "-", NULL, NULL);
     const enum log_sink_kind kind = sink.kind;
     const int started = log_access_start(&log, &sink);
     log_access_add(&log, &ordinary, WALL_S);
@@ -477,7 +477,7 @@ static void never_closes_standard_output(void **state)
     assert_true(saved >= 0 && null >= 0);
     const bool moved = dup2(null, STDOUT_FILENO) == STDOUT_FILENO;
     struct log_access_sink sink;
-    const int opened = log_access_open(&sink, "-", LOG_COMBINED, NULL);
+    const int opened = log_access_open(&sink, "-", NULL, NULL);
     const int fd = sink.fd;
     log_access_close(&sink);
     const int flags = fcntl(STDOUT_FILENO, F_GETFL);

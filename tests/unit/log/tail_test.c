@@ -37,7 +37,7 @@ struct fixture {
 
 static void open_log(struct fixture *f)
 {
-    assert_int_equal(log_access_open(&f->sink, f->path, LOG_COMBINED, NULL), 0);
+    assert_int_equal(log_access_open(&f->sink, f->path, NULL, NULL), 0);
     assert_int_equal(log_access_start(&f->log, &f->sink), 0);
 }
 

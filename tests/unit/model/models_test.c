@@ -293,7 +293,7 @@ static _Noreturn void be_worker(const struct worker *w)
     int listeners[SETS * LISTENERS] = { w->listener[0], w->listener[1], -1, -1 };
     struct site_cache_limits limits = { SITE_CACHE_SIEVE, 1 << 20, 10, 10 };
     bool loops = w->model->serves == STATS_SERVES_LOOP;
-    CHECK(log_access_open(&log, "off", LOG_COMBINED, NULL) == 0);
+    CHECK(log_access_open(&log, "off", NULL, NULL) == 0);
     shared = (struct session_shared){
         .log = &log,
         .cache = site_cache_new(limits, READERS),

@@ -66,10 +66,10 @@ static int make_world(void **state)
         return -1;
     snprintf(world.file, sizeof(world.file), "%s/a.bin", world.root);
     write_file('o');
-    world.mime = site_mime_new(NULL);
+    world.mime = site_mime_new(NULL, NULL);
     const char *what;
     if (site_open(&world.site.site, &options, world.mime, &what) < 0 ||
-        log_access_open(&world.log, "off", LOG_COMBINED, NULL) < 0 ||
+        log_access_open(&world.log, "off", NULL, NULL) < 0 ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, world.fd) < 0)
         return -1;
     struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };

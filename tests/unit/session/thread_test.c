@@ -39,7 +39,7 @@ static int make_owner(void **state)
     shared.cache =
         site_cache_new((struct site_cache_limits){ .bytes = 1 << 20, .entries = 16 }, 64);
     assert_non_null(shared.cache);
-    assert_int_equal(log_access_open(&sink, "off", LOG_COMBINED, NULL), 0);
+    assert_int_equal(log_access_open(&sink, "off", NULL, NULL), 0);
     assert_int_equal(session_thread_start(&owner, &shared, 0), 0);
     return 0;
 }

@@ -78,12 +78,12 @@ static inline int make_world(void)
     write_file("small.html", SMALL_SIZE, 's');
     write_file("middle.bin", MIDDLE_SIZE, 'm');
     write_file("big.bin", BIG_SIZE, 'b');
-    world.mime = site_mime_new(NULL);
+    world.mime = site_mime_new(NULL, NULL);
     const char *what;
     if (site_open(&world.site, &options, world.mime, &what) < 0)
         return -1;
     world.sites[0] = (struct session_site){ .site = world.site };
-    if (log_access_open(&world.log, "off", LOG_COMBINED, NULL) < 0)
+    if (log_access_open(&world.log, "off", NULL, NULL) < 0)
         return -1;
     struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
     world.shared = (struct session_shared){

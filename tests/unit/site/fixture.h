@@ -66,7 +66,7 @@ static inline int set_up(void **state)
         .precompressed = true,
         .body_max = BODY_MAX,
     };
-    f->mime = site_mime_new("/nonexistent");
+    f->mime = site_mime_new(NULL, NULL);
     assert_non_null(f->mime);
     open_cache(f, 1024 * 1024);
     reopen(f);

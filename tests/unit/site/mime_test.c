@@ -43,9 +43,12 @@ static void knows_the_web_without_the_system(void **state)
         { "notes.txt", "text/plain; charset=utf-8" },
         { "site.tar.gz", "application/gzip" },
         { "app.js.br", "application/octet-stream" },
+        { "main.rs", "text/x-rust; charset=utf-8" },
+        { "part.ts", "video/mp2t" },
+        { "page.tsx", "text/typescript; charset=utf-8" },
     };
     (void)state;
-    struct site_mime *mime = site_mime_new("/nonexistent");
+    struct site_mime *mime = site_mime_new(NULL, NULL);
     assert_non_null(mime);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_type(mime, cases[i].name, cases[i].type);
@@ -74,7 +77,7 @@ static void only_a_last_ending_counts(void **state)
         "01234567890123456789012345678901234567890123456789",
     };
     (void)state;
-    struct site_mime *mime = site_mime_new("/nonexistent");
+    struct site_mime *mime = site_mime_new(NULL, NULL);
     assert_non_null(mime);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         assert_type(mime, names[i], "application/octet-stream");
@@ -103,7 +106,7 @@ static void the_systems_table_wins_except_over_fixed_types(void **state)
                "text/x;charset=latin1\tbad4\n"
                "text/pl\x01in\tbad5\n"
                "application/x-last last");
-    struct site_mime *mime = site_mime_new(tree_absolute(&tree, "mime.types"));
+    struct site_mime *mime = site_mime_new(NULL, tree_absolute(&tree, "mime.types"));
     assert_non_null(mime);
     assert_type(mime, "a.own", "application/x-own");
     assert_type(mime, "a.own2", "application/x-own");
@@ -122,6 +125,24 @@ static void the_systems_table_wins_except_over_fixed_types(void **state)
     tree_remove(&tree);
 }
 
+static void the_types_of_a_site_win(void **state)
+{
+    static const char *const types[] = { "system", "text/typescript ts", "x/y html  own", NULL };
+    struct tree tree;
+    (void)state;
+    tree_make(&tree);
+    tree_write(&tree, "mime.types", "x/system own mp3\n");
+    struct site_mime *mime = site_mime_new(types, tree_absolute(&tree, "mime.types"));
+    assert_non_null(mime);
+    assert_type(mime, "a.ts", "text/typescript; charset=utf-8");
+    assert_type(mime, "a.html", "x/y");
+    assert_type(mime, "a.own", "x/y");
+    assert_type(mime, "a.mp3", "x/system");
+    assert_type(mime, "a.js", "text/javascript; charset=utf-8");
+    site_mime_free(mime);
+    tree_remove(&tree);
+}
+
 static void reads_a_table_of_any_length(void **state)
 {
     enum { ENDINGS = 5000 };
@@ -135,7 +156,7 @@ static void reads_a_table_of_any_length(void **state)
     for (int i = 0; i < ENDINGS; i++)
         assert_true(fprintf(file, "x/type%d e%d f%d\n", i, i, i) > 0);
     assert_int_equal(fclose(file), 0);
-    struct site_mime *mime = site_mime_new(tree_absolute(&tree, "mime.types"));
+    struct site_mime *mime = site_mime_new(NULL, tree_absolute(&tree, "mime.types"));
     assert_non_null(mime);
     for (int i = 0; i < ENDINGS; i++) {
         (void)snprintf(type, sizeof(type), "x/type%d", i);
@@ -154,6 +175,7 @@ int main(void)
         cmocka_unit_test(knows_the_web_without_the_system),
         cmocka_unit_test(only_a_last_ending_counts),
         cmocka_unit_test(the_systems_table_wins_except_over_fixed_types),
+        cmocka_unit_test(the_types_of_a_site_win),
         cmocka_unit_test(reads_a_table_of_any_length),
     };
     return cmocka_run_group_tests_name("site/mime", tests, NULL, NULL);

@@ -247,6 +247,15 @@ static void reports_logs_that_were_not_opened_again(void **state)
     assert_risen("logs-not-reopened", STATS_log_reopens_failed, 1);
 }
 
+static void reports_a_folder_that_is_gone(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_null(verdict("folder-gone"));
+    now.counter[STATS_folders_gone] = 1;
+    assert_int_equal(verdict("folder-gone")->gravity, VIEW_WRONG);
+}
+
 static void reports_certificates_that_cannot_be_used(void **state)
 {
     (void)state;
@@ -622,6 +631,7 @@ int main(void)
         cmocka_unit_test(reports_a_failed_reload_with_its_reason),
         cmocka_unit_test(reports_lost_log_lines),
         cmocka_unit_test(reports_logs_that_were_not_opened_again),
+        cmocka_unit_test(reports_a_folder_that_is_gone),
         cmocka_unit_test(reports_certificates_that_cannot_be_used),
         cmocka_unit_test(reports_a_list_of_users_that_cannot_be_used),
         cmocka_unit_test(reports_lines_of_rules_that_cannot_be_used),

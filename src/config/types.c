@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/types.h"
+
+#include "base/buf.h"
+
+enum { ENDING_MAX = 31, TYPE_MAX = 127 }; /* as in site/mime.c */
+
+/* Removes the first word from *text and returns it; empty at the end. */
+static struct span take_type_word(struct span *text)
+{
+    *text = span_trim(*text);
+    size_t len = 0;
+    while (len < text->len && text->at[len] != ' ' && text->at[len] != '\t')
+        len++;
+    const struct span word = span_first(*text, len);
+    *text = span_skip(*text, len);
+    return word;
+}
+
+/* A token of RFC 9110 section 5.6.2. */
+static bool is_token(struct span text)
+{
+    static const char others[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < text.len; i++) {
+        const char c = ascii_lower(text.at[i]);
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+              memchr(others, c, sizeof(others) - 1)))
+            return false;
+    }
+    return text.len > 0;
+}
+
+static bool is_media_type(struct span type)
+{
+    const char *slash = type.len > 0 ? memchr(type.at, '/', type.len) : NULL;
+    const size_t first = slash ? (size_t)(slash - type.at) : 0;
+    return slash && type.len <= TYPE_MAX && is_token(span_first(type, first)) &&
+           is_token(span_skip(type, first + 1));
+}
+
+static bool is_ending(struct span ending)
+{
+    for (size_t i = 0; i < ending.len; i++)
+        if (ending.at[i] == '/' || ending.at[i] == '.' || (unsigned char)ending.at[i] < ' ')
+            return false;
+    return ending.len > 0 && ending.len <= ENDING_MAX;
+}
+
+static bool refuse_type(struct span type, struct config_reason *ret_reason)
+{
+    return config_problem_refuse(ret_reason,
+                                 "`%.*s` is not a media type; write a type and its endings, such "
+                                 "as text/x-rust rs",
+                                 config_problem_quote_len(type), type.at);
+}
+
+/* Appends the endings in `rest`, each behind a space. */
+static bool add_endings(struct buf *out, struct span rest, struct config_reason *ret_reason)
+{
+    struct span ending;
+    while ((ending = take_type_word(&rest)).len > 0) {
+        if (ending.at[0] == '.')
+            ending = span_skip(ending, 1);
+        if (!is_ending(ending))
+            return config_problem_refuse(ret_reason,
+                                         "`%.*s` is not an ending; write what follows the last dot "
+                                         "of a name, such as rs",
+                                         config_problem_quote_len(ending), ending.at);
+        buf_add_char(out, ' ');
+        for (size_t i = 0; i < ending.len; i++)
+            buf_add_char(out, ascii_lower(ending.at[i]));
+    }
+    return true;
+}
+
+bool config_types_check(struct span text, struct config_arena *arena, const char **ret_text,
+                        struct config_reason *ret_reason)
+{
+    if (span_equal(text, SPAN("system")))
+        return true;
+    struct span rest = text;
+    const struct span type = take_type_word(&rest);
+    if (!is_media_type(type))
+        return refuse_type(type, ret_reason);
+    if (span_trim(rest).len == 0)
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` has no ending; write the endings of its files behind "
+                                     "it, such as text/x-rust rs",
+                                     config_problem_quote_len(type), type.at);
+    struct buf out = buf_over(config_arena_take(arena, text.len + 1), text.len);
+    buf_add(&out, type);
+    if (!add_endings(&out, rest, ret_reason))
+        return false;
+    *ret_text = out.at; /* the arena's memory is zeroed */
+    return true;
+}
+
+/* The value that gives `ending` a type, before `end`; NULL: none does. */
+static const struct config_item *find_type_of(const struct config_item *item,
+                                              const struct config_item *end, struct span ending)
+{
+    for (; item != end; item = item->next) {
+        struct span rest = span_text(item->text);
+        struct span word = take_type_word(&rest);
+        while ((word = take_type_word(&rest)).len > 0)
+            if (span_equal(word, ending))
+                return item;
+    }
+    return NULL;
+}
+
+void config_types_verify(struct config_store *store, const struct config_section_values *site)
+{
+    const struct config_item *const first = config_store_first(site, SETTING_types);
+    for (const struct config_item *item = first; item; item = item->next) {
+        struct span rest = span_text(item->text);
+        struct span ending = take_type_word(&rest);
+        while ((ending = take_type_word(&rest)).len > 0)
+            if (find_type_of(first, item, ending))
+                config_problem_error(&store->problems, item->origin,
+                                     "%sthe ending `%.*s` has a type already; remove one of the "
+                                     "two",
+                                     config_store_label(store, SETTING_types, item->origin),
+                                     config_problem_quote_len(ending), ending.at);
+    }
+}
