@@ -340,6 +340,8 @@ static void make_rule(const struct making *m, const char *root)
     make_networks(m);
     if (config_store_first(m->values, SETTING_path_listing))
         rule->listing = m->path->path_listing ? RULES_ON : RULES_OFF;
+    if (config_store_first(m->values, SETTING_path_markdown))
+        rule->markdown = m->path->path_markdown ? RULES_ON : RULES_OFF;
     read_action(m);
     if (rule->action == RULES_REDIRECT) {
         check_stars(m, redirect, "redirect");
@@ -350,7 +352,8 @@ static void make_rule(const struct making *m, const char *root)
     }
     /* An error may be why a section has no setting left. */
     if (m->store->problems.error_count == 0 && rule->action == RULES_SERVE &&
-        rule->field_count == 0 && rule->network_count == 0 && rule->listing == RULES_UNSET)
+        rule->field_count == 0 && rule->network_count == 0 && rule->listing == RULES_UNSET &&
+        rule->markdown == RULES_UNSET)
         config_problem_warning(&m->store->problems, m->values->origin,
                                "[path %s] changes nothing: it has no field, network or action",
                                m->path->pattern);
@@ -373,6 +376,7 @@ static void make_own_rule(struct config_store *store, const struct config_site *
     rule->fields = fields;
     rule->field_count = count;
     rule->listing = site->listing ? RULES_ON : RULES_OFF;
+    rule->markdown = site->markdown ? RULES_ON : RULES_OFF;
 }
 
 static void make_rules(struct config_store *store, const struct config_section_values *values,

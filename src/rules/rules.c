@@ -25,7 +25,7 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
 
     memset(ret_match->bits, 0, sizeof(ret_match->bits));
     ret_match->last = RULES_MAX;
-    ret_match->listing = RULES_UNSET;
+    ret_match->listing = ret_match->markdown = RULES_UNSET;
     ret_match->actor = ret_match->gate = ret_match->cors = NULL;
     for (unsigned i = 0; i < rules->count; i++) {
         const struct rules_rule *rule = &rules->rule[i];
@@ -37,6 +37,8 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
             ret_match->last = i;
         if (rule->listing != RULES_UNSET)
             ret_match->listing = rule->listing;
+        if (rule->markdown != RULES_UNSET)
+            ret_match->markdown = rule->markdown;
         if (rule->network_count > 0)
             ret_match->gate = rule;
         if (rule->has_cors)

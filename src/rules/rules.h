@@ -52,8 +52,9 @@ struct rules_rule {
     bool has_cors;                      /* it decides which origins are allowed */
     const struct rules_origin *origins; /* if there are several; one is in `fields` */
     size_t origin_count;
-    struct span preflight;     /* lines for the answer to OPTIONS */
-    enum rules_choice listing; /* of folders without an index file */
+    struct span preflight;      /* lines for the answer to OPTIONS */
+    enum rules_choice listing;  /* of folders without an index file */
+    enum rules_choice markdown; /* whether pages may be in Markdown */
     enum rules_action action;
     bool if_absent;             /* it acts only where no file answers */
     unsigned status;            /* of RULES_REDIRECT and RULES_STATUS */
@@ -79,6 +80,7 @@ struct rules_match {
     const struct rules_rule *cors;  /* the last rule about origins, or NULL */
     struct rules_captures captures; /* of `actor` */
     enum rules_choice listing;      /* of the last rule that sets it */
+    enum rules_choice markdown;     /* the same */
 };
 
 /* Whether the answer depends on more than the path, so that each request has to be checked. */

@@ -70,6 +70,15 @@ static bool join_fields(struct session_fields *ret_fields, const struct config_s
     return joined;
 }
 
+/* Whether any page of the site may be in Markdown. Rules then decide which. */
+static bool has_markdown(const struct config_site *site)
+{
+    bool has = site->markdown;
+    for (unsigned i = 0; i < site->path_count; i++)
+        has = has || site->paths[i].path_markdown;
+    return has;
+}
+
 static enum site_etag etag_of(const struct config_site *site)
 {
     if (strcmp(site->etag, "time") == 0)
@@ -105,7 +114,7 @@ static int open_site(struct server_resources *resources, const struct config *co
         .scripts = !has_policy(from),
         .precompressed = from->precompressed,
         .hidden = from->hidden,
-        .markdown = from->markdown,
+        .markdown = has_markdown(from),
         .etag = etag_of(from),
         .rule_files = from->site_rules,
         .body_max = (size_t)config->cache_file_max_bytes,

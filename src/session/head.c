@@ -102,7 +102,7 @@ enum { LOCATION_MAX = 256 };
 static void add_choices(const struct site_entry *entry, struct buf *head)
 {
     const struct span path = session_markdown_location(entry);
-    const bool by_type = path.len > 0 || entry->markdown.len > 0;
+    const bool by_type = path.len > 0 || (entry->markdown.len > 0 && !entry->html_only);
     char bytes[LOCATION_MAX];
     struct buf location = buf_over(bytes, sizeof(bytes));
     http_target_encode_path(&location, path);

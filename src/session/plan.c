@@ -47,9 +47,9 @@ static bool navigates(struct session_exchange *x)
 /* Gives a new entry its heads, and offers it to the cache. Returns whether the cache has it. */
 static bool publish_entry(struct session_exchange *x, struct site_entry *entry, bool *ret_whole)
 {
-    *ret_whole = session_head_prepare(x, entry);
     if (x->match)
         session_rules_mark(x, entry);
+    *ret_whole = session_head_prepare(x, entry);
     const bool cached = *ret_whole && site_publish(x->thread->reader, entry);
     session_tally_publish(x->thread->shared);
     return cached;
@@ -68,6 +68,37 @@ static bool answer_found(struct session_exchange *x, struct site_entry *entry, b
     return cached;
 }
 
+/* Answers with a file, or with its page in Markdown if the client prefers that. */
+static void answer_form(struct session_exchange *x, struct site_entry *entry, bool fresh)
+{
+    const struct rules_match *const known = x->match;
+    struct rules_match match;
+    struct site_entry *page;
+    bool page_fresh, whole;
+    if (fresh && known)
+        session_rules_mark(x, entry);
+    if (entry->markdown.len == 0 || entry->html_only || !session_markdown_is_preferred(x)) {
+        (void)answer_found(x, entry, fresh);
+        return;
+    }
+    if (!known && x->site->rules) {
+        rules_find(x->site->rules, x->target.path, &match);
+        x->match = &match;
+    }
+    const bool found = session_markdown_find(x, entry, x->match, &page, &page_fresh);
+    if (found) {
+        session_trace_note(x, markdown, true);
+        (void)answer_found(x, page, page_fresh);
+    } else {
+        (void)answer_found(x, entry, fresh);
+    }
+    if (found && fresh) {
+        (void)publish_entry(x, entry, &whole);
+        site_cache_release(&entry->cache);
+    }
+    x->match = known;
+}
+
 /* Answers with what a rule puts in the place of a file that is not there. False: there is no such
  * rule, or its file is not there, either. */
 static bool answer_in_place(struct session_exchange *x)
@@ -80,7 +111,7 @@ static bool answer_in_place(struct session_exchange *x)
         return true;
     if (session_rules_find_absent(x, &entry, &fresh) != SITE_FILE)
         return false;
-    (void)answer_found(x, entry, fresh);
+    answer_form(x, entry, fresh);
     return true;
 }
 
@@ -208,35 +239,6 @@ static inline enum site_result find_path(struct session_exchange *x, struct site
     if (__builtin_expect(result == SITE_ABSENT, 0))
         session_turn_note(turn, x->site, x->target.path);
     return result;
-}
-
-/* Answers with a file, or with its page in Markdown if the client prefers that. */
-static void answer_form(struct session_exchange *x, struct site_entry *entry, bool fresh)
-{
-    const struct rules_match *const known = x->match;
-    struct rules_match match;
-    struct site_entry *page;
-    bool page_fresh, whole;
-    if (entry->markdown.len == 0 || !session_markdown_is_preferred(x)) {
-        (void)answer_found(x, entry, fresh);
-        return;
-    }
-    if (!known && x->site->rules) {
-        rules_find(x->site->rules, x->target.path, &match);
-        x->match = &match;
-    }
-    const bool found = session_markdown_find(x, entry, x->match, &page, &page_fresh);
-    if (found) {
-        session_trace_note(x, markdown, true);
-        (void)answer_found(x, page, page_fresh);
-    } else {
-        (void)answer_found(x, entry, fresh);
-    }
-    if (found && fresh) {
-        (void)publish_entry(x, entry, &whole);
-        site_cache_release(&entry->cache);
-    }
-    x->match = known;
 }
 
 /* Answers where the lookup has found no file. */

@@ -31,6 +31,7 @@ void session_rules_mark(const struct session_exchange *x, struct site_entry *ent
 {
     const struct rules_rule *cors = x->match->cors;
     entry->guarded = rules_match_is_guarded(x->match);
+    entry->html_only = x->match->markdown == RULES_OFF;
     entry->rule = cors && cors->origin_count > 0 ? cors : NULL;
 }
 

@@ -95,6 +95,7 @@ struct site_entry {
     _Atomic uint8_t untagged; /* 1: an open file has no tag, and no request has wanted one yet */
     struct span markdown; /* the path of the same page in Markdown, for site_find_as: of a page.html
                              beside page.md. Else empty */
+    bool html_only;       /* the caller's: the page is never sent in Markdown */
     bool guarded;         /* the caller's: it checks each request before it sends the entry */
     const void *rule;     /* the caller's: what else of a request the head depends on; or NULL */
     bool negotiable;      /* it has or may get more than one variant, so the answer depends on

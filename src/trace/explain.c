@@ -166,6 +166,9 @@ static void explain_rule(struct trace *t, const struct rules_rule *rule)
     if (rule->listing != RULES_UNSET)
         buf_add(&text,
                 rule->listing == RULES_ON ? SPAN("; listing = on") : SPAN("; listing = off"));
+    if (rule->markdown != RULES_UNSET)
+        buf_add(&text,
+                rule->markdown == RULES_ON ? SPAN("; markdown = on") : SPAN("; markdown = off"));
     describe_action(&text, rule);
     if (rule->action != RULES_SERVE && rule != trace->match.actor)
         but = ", but a later rule decides";

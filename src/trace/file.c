@@ -114,7 +114,7 @@ static void explain_markdown(struct trace *t)
     if (trace->markdown)
         trace_add(t, "markdown", "yes: Accept `%.*s` prefers text/markdown to text/html",
                   (int)accept.len, accept.at);
-    else if (trace->entry->markdown.len > 0)
+    else if (trace->entry->markdown.len > 0 && !trace->entry->html_only)
         trace_add(t, "markdown", "no: %.*s is for clients whose Accept prefers text/markdown",
                   (int)trace->entry->markdown.len, trace->entry->markdown.at);
 }

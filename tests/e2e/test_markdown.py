@@ -192,6 +192,9 @@ allow = 127.0.0.0/8
 
 [path /short]
 rewrite = /page.html
+
+[path /html/**]
+markdown = off
 """
 
 
@@ -199,7 +202,8 @@ rewrite = /page.html
 def test_rules_of_the_requested_path_apply_and_those_of_the_text_restrict(
     server: ServerFactory, tmp_path: Path, pages: Path, protocol: str
 ) -> None:
-    for name in ("closed", "moved", "same"):
+    (pages / "html").mkdir()
+    for name in ("closed", "moved", "same", "html/page"):
         (pages / f"{name}.html").write_bytes(PAGE)
         (pages / f"{name}.md").write_bytes(TEXT)
     running = configured(server, write(tmp_path / "weir.conf", pages, RULES))
@@ -216,9 +220,10 @@ def test_rules_of_the_requested_path_apply_and_those_of_the_text_restrict(
             assert get("/short", AGENT).get("X-Rule") is None
             assert get("/closed.md").status == 403
             assert get("/moved.md").status == 301
-            for path in ("/closed.html", "/moved.html"):
+            for path in ("/closed.html", "/moved.html", "/html/page.html"):
                 answer = get(path, AGENT)
                 assert (answer.status, answer.body) == (200, PAGE), path
+            assert "Accept" not in (answer.get("Vary") or "").split(", ")
 
 
 @over
@@ -234,3 +239,15 @@ def test_a_text_outside_of_the_root_or_without_permission_is_not_sent(
         for path in ("/link.html", "/folder.html"):
             answer = get(path, AGENT)
             assert (answer.status, answer.body) == (200, PAGE), path
+
+
+@over
+def test_one_path_can_turn_markdown_on(
+    server: ServerFactory, tmp_path: Path, pages: Path, protocol: str
+) -> None:
+    rules = "[path /docs/**]\nmarkdown = on"
+    running = configured(server, write(tmp_path / "weir.conf", pages, rules))
+    with client(protocol, running) as get:
+        for _ in range(2):
+            assert get("/docs/", AGENT).body == TEXT
+            assert get("/page.html", AGENT).body == PAGE
