@@ -73,6 +73,13 @@ bool rules_pattern_parse(struct span text, struct rules_pattern *ret_pattern,
     const struct span literal = span_first(text, pattern.literal_len);
     pattern.head = rules_pattern_head(literal);
     pattern.mask = rules_pattern_head(span_first(span_of(ones, sizeof(ones)), literal.len));
+    const struct span star = span_skip(text, pattern.literal_len);
+    if (pattern.stars == 0)
+        pattern.form = RULES_PATTERN_PLAIN;
+    else if (pattern.stars == 1 && star.at[0] == '*')
+        pattern.form = RULES_PATTERN_STAR;
+    else if (pattern.stars == 1 && span_equal(star, deep))
+        pattern.form = RULES_PATTERN_DEEP;
     *ret_pattern = pattern;
     return true;
 }
@@ -161,29 +168,18 @@ static void keep_captures(const struct walk *w, struct rules_captures *ret_captu
     }
 }
 
-/* The most common patterns have one star, at their end. `rest` is behind the literal bytes. */
-static bool last_star_covers(struct span star, struct span rest, struct span *ret_part)
+/* `rest` is behind the literal bytes. `end` is the pattern behind its only star. */
+static bool star_covers(struct span end, struct span rest, struct span *ret_part)
 {
-    if (star.len == 1) {
-        *ret_part = rest;
-        return rest.len == 0 || !memchr(rest.at, '/', rest.len);
-    }
-    *ret_part = rest.len > 0 ? span_skip(rest, 1) : rest;
-    return rest.len == 0 || rest.at[0] == '/';
+    if (rest.len < end.len || (end.len > 0 && !span_ends(rest, end)))
+        return false;
+    *ret_part = span_first(rest, rest.len - end.len);
+    return ret_part->len == 0 || !memchr(ret_part->at, '/', ret_part->len);
 }
 
-static bool stars_cover(const struct rules_pattern *pattern, struct span path,
+static bool walk_covers(const struct rules_pattern *pattern, struct span path,
                         struct rules_captures *ret_captures)
 {
-    const struct span star = span_skip(pattern->text, pattern->literal_len);
-
-    if (!span_starts(path, span_first(pattern->text, pattern->literal_len)))
-        return false;
-    if (pattern->stars == 0)
-        return path.len == pattern->text.len;
-    if (pattern->stars == 1 && (star.len == 1 || span_equal(star, deep)))
-        return last_star_covers(star, span_skip(path, pattern->literal_len),
-                                &ret_captures->part[0]);
     struct walk w = {
         .pattern = pattern->text,
         .path = path,
@@ -197,13 +193,45 @@ static bool stars_cover(const struct rules_pattern *pattern, struct span path,
     return true;
 }
 
+/* Whether the stars that have to be filled cover a byte at least. */
+static bool are_filled(const struct rules_pattern *pattern, const struct rules_captures *captures)
+{
+    for (unsigned i = 0; pattern->filled >> i != 0; i++)
+        if ((pattern->filled >> i & 1) != 0 && captures->part[i].len == 0)
+            return false;
+    return true;
+}
+
+static bool form_covers(const struct rules_pattern *pattern, struct span path,
+                        struct rules_captures *ret_captures)
+{
+    const size_t len = pattern->literal_len;
+    const struct span rest = span_skip(path, len);
+    switch (pattern->form) {
+    case RULES_PATTERN_PLAIN:
+        return rest.len == 0;
+    case RULES_PATTERN_STAR:
+        return star_covers(span_skip(pattern->text, len + 1), rest, &ret_captures->part[0]);
+    case RULES_PATTERN_DEEP:
+        ret_captures->part[0] = rest.len > 0 ? span_skip(rest, 1) : rest;
+        return rest.len == 0 || rest.at[0] == '/';
+    case RULES_PATTERN_ANY:
+        break;
+    }
+    return walk_covers(pattern, path, ret_captures);
+}
+
+bool rules_pattern_matches_rest(const struct rules_pattern *pattern, struct span path,
+                                struct rules_captures *ret_captures)
+{
+    const struct span literal = span_first(pattern->text, pattern->literal_len);
+    return (literal.len <= sizeof(pattern->head) || span_starts(path, literal)) &&
+           form_covers(pattern, path, ret_captures) && are_filled(pattern, ret_captures);
+}
+
 bool rules_pattern_matches(const struct rules_pattern *pattern, struct span path,
                            struct rules_captures *ret_captures)
 {
-    if (!stars_cover(pattern, path, ret_captures))
-        return false;
-    for (unsigned i = 0; pattern->filled >> i != 0; i++)
-        if ((pattern->filled >> i & 1) != 0 && ret_captures->part[i].len == 0)
-            return false;
-    return true;
+    return ((rules_pattern_head(path) ^ pattern->head) & pattern->mask) == 0 &&
+           rules_pattern_matches_rest(pattern, path, ret_captures);
 }

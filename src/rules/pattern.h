@@ -19,12 +19,21 @@
 
 enum { RULES_PATTERN_MAX = 1024, RULES_STARS_MAX = 8 };
 
+/* Forms that need no search. */
+enum rules_pattern_form {
+    RULES_PATTERN_ANY,   /* none of the following */
+    RULES_PATTERN_PLAIN, /* /a: no star */
+    RULES_PATTERN_STAR,  /* one `*`, between the literal bytes and a text that may be empty */
+    RULES_PATTERN_DEEP   /* one `**`, at the end */
+};
+
 struct rules_pattern {
     struct span text;    /* borrowed from the caller */
     size_t literal_len;  /* bytes before the first star */
     uint64_t head, mask; /* the first 8 of these bytes, as rules_pattern_head gives them */
     unsigned stars;      /* `**` is one of them */
     uint8_t filled;      /* bit 1 << place: this star covers a byte at least; the caller sets it */
+    enum rules_pattern_form form;
 };
 
 /* The parts of a path that the stars of a pattern cover, in order. They borrow the path. The part
@@ -54,3 +63,7 @@ static inline uint64_t rules_pattern_head(struct span path)
  * the path times that of the pattern. */
 bool rules_pattern_matches(const struct rules_pattern *pattern, struct span path,
                            struct rules_captures *ret_captures);
+
+/* The same, if the test with rules_pattern_head has not excluded the pattern. */
+bool rules_pattern_matches_rest(const struct rules_pattern *pattern, struct span path,
+                                struct rules_captures *ret_captures);

@@ -11,7 +11,7 @@ static void find_in_list(const struct rules *rules, struct span path, uint64_t h
     for (unsigned i = 0; i < rules->list_count; i++) {
         const struct rules_rule *rule = &rules->list[i];
         if (((head ^ rule->pattern.head) & rule->pattern.mask) != 0 ||
-            !rules_pattern_matches(&rule->pattern, path, &match->captures))
+            !rules_pattern_matches_rest(&rule->pattern, path, &match->captures))
             continue;
         match->actor = rule;
         return;
@@ -30,7 +30,7 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
     for (unsigned i = 0; i < rules->count; i++) {
         const struct rules_rule *rule = &rules->rule[i];
         if (((head ^ rule->pattern.head) & rule->pattern.mask) != 0 ||
-            !rules_pattern_matches(&rule->pattern, path, &captures))
+            !rules_pattern_matches_rest(&rule->pattern, path, &captures))
             continue;
         ret_match->bits[i / 64] |= UINT64_C(1) << i % 64;
         if (rule->field_count > 0)

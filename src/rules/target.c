@@ -197,12 +197,13 @@ static void add_bytes(const struct writer *w, struct span text, bool all_plain, 
     char *at = out->at;
     size_t len = out->len;
     const size_t most = out->size;
+    const bool fits = text.len <= (most - len) / ESCAPE_BYTES;
 
     for (size_t i = 0; i < text.len; i++) {
         const unsigned char c = (unsigned char)text.at[i];
-        if (w->path && c == '/' && len > w->least && at[len - 1] == '/')
+        if (c == '/' && w->path && len > w->least && at[len - 1] == '/')
             continue;
-        if (most - len < ESCAPE_BYTES) {
+        if (!fits && most - len < ESCAPE_BYTES) {
             out->overflow = true;
             break;
         }

@@ -7,6 +7,7 @@
 #include "server/compression.h"
 #include "server/networks.h"
 #include "session/hosts.h"
+#include "session/ready.h"
 #include "site/mime.h"
 #include "site/site.h"
 #include "task/task.h"
@@ -127,6 +128,10 @@ static int open_site(struct server_resources *resources, const struct config *co
                    (unsigned long long)from->hsts_s);
     site->markdown = from->markdown;
     site->rules = from->rules; /* they include the site's own headers */
+    if (site->rules)
+        site->ready = session_ready_new(site->rules, resources->shared.server_field);
+    if (site->rules && !site->ready)
+        return -ENOMEM;
     if (!join_fields(&site->fields, from, from->hsts_s != CONFIG_NEVER ? hsts : NULL))
         return -ENOMEM;
     const char *what = from->root;
@@ -173,6 +178,12 @@ static int open_sites(struct server_resources *resources, const struct config *c
     return resources->shared.hosts ? 0 : -ENOMEM;
 }
 
+static void close_site(struct session_site *site)
+{
+    session_fields_free(&site->fields);
+    session_ready_free(site->ready, site->rules);
+}
+
 void server_resources_close(struct server_resources *resources)
 {
     server_compression_end(resources);
@@ -184,7 +195,7 @@ void server_resources_close(struct server_resources *resources)
     for (size_t i = 0; i < resources->shared.site_count; i++)
         site_close(resources->sites[i].site);
     for (unsigned i = 0; resources->sites && i < resources->site_count; i++)
-        session_fields_free(&resources->sites[i].fields);
+        close_site(&resources->sites[i]);
     task_pool_free(resources->shared.tasks);
     auth_memory_free(resources->guard.memory);
     free(resources->access);

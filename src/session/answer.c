@@ -9,6 +9,7 @@
 #include "session/head.h"
 #include "session/hints.h"
 #include "session/line.h"
+#include "session/ready.h"
 #include "session/rules.h"
 #include "session/tally.h"
 #include "session/trace.h"
@@ -394,13 +395,11 @@ void session_answer_text(struct session_exchange *x, enum http_status status, st
     end_staged(x, status, text.len);
 }
 
-#define ALLOW "Allow: GET, HEAD, OPTIONS\r\n"
-
 void session_answer_status(struct session_exchange *x, enum http_status status)
 {
     struct span extra = span_of(NULL, 0);
     if (status == HTTP_METHOD_NOT_ALLOWED)
-        extra = SPAN(ALLOW);
+        extra = SPAN(SESSION_ANSWER_ALLOW);
     else if (status == HTTP_SERVICE_UNAVAILABLE || status == HTTP_TOO_MANY_REQUESTS)
         extra = SPAN("Retry-After: 1\r\n");
     session_answer_page(x, status, extra);
@@ -415,6 +414,19 @@ void session_answer_located(struct session_exchange *x, enum http_status status,
     session_head_end(x, &head);
     session_head_stage(x, &head);
     end_staged(x, status, 0);
+}
+
+void session_answer_ready(struct session_exchange *x, const struct session_ready_answer *ready,
+                          struct span location)
+{
+    if (x->framing && session_frames_add_bodiless(x, ready, location))
+        return;
+    struct buf head = session_head_begin(x, (enum http_status)ready->status);
+    buf_add(&head, ready->front);
+    buf_add(&head, location.len > 0 ? location : ready->location);
+    buf_add(&head, ready->back);
+    session_head_stage(x, &head);
+    end_staged(x, ready->status, 0);
 }
 
 /* A redirect to the path of the request, with `slash` behind it. */
@@ -450,10 +462,15 @@ void session_answer_redirect_to(struct session_exchange *x, struct span origin)
 
 void session_answer_options(struct session_exchange *x)
 {
+    struct rules_match match;
+    if (session_rules_resolve(x, &match) && session_rules_answer_preflight(x))
+        return;
     struct buf head = session_head_begin_apart(x, HTTP_NO_CONTENT);
-    buf_add(&head, SPAN(ALLOW));
-    session_rules_add_preflight(x, &head);
+    buf_add(&head, SPAN(SESSION_ANSWER_ALLOW));
+    if (x->match && x->match->cors)
+        buf_add(&head, x->match->cors->preflight);
     session_head_end(x, &head);
     session_head_stage(x, &head);
     end_staged(x, HTTP_NO_CONTENT, 0);
+    x->match = NULL;
 }

@@ -15,8 +15,12 @@
 /* Bytes that are read of a list field in several lines. */
 enum { SESSION_LIST_MAX = 1024 };
 
+/* The line of answers to OPTIONS, and of a 405. */
+#define SESSION_ANSWER_ALLOW "Allow: GET, HEAD, OPTIONS\r\n"
+
 struct http2_stream;
 struct rules_match;
+struct session_ready_answer;
 struct session_pending;
 
 /* How an answer is put into frames. It is written as HTTP/1.1 into scratch memory, the exchange's
@@ -100,6 +104,10 @@ void session_answer_text(struct session_exchange *x, enum http_status status, st
  * is no page: clients follow. */
 void session_answer_located(struct session_exchange *x, enum http_status status,
                             struct span location);
+
+/* Answers with a ready-made answer. `location` is the line in place of its own, or empty. */
+void session_answer_ready(struct session_exchange *x, const struct session_ready_answer *ready,
+                          struct span location);
 
 /* Answers 301 to the same path with a slash at its end. */
 void session_answer_redirect(struct session_exchange *x);

@@ -15,6 +15,7 @@
 #include "session/head.h"
 #include "session/http2.h"
 #include "session/line.h"
+#include "session/ready.h"
 #include "session/stream.h"
 #include "session/tally.h"
 
@@ -163,23 +164,63 @@ static bool has_ready_block(const struct session_exchange *x, const struct site_
                http2_connection_allows(&x->session->http2->connection, x->framing->stream);
 }
 
+/* The fields that the site adds to every answer. */
+static void add_site_fields(const struct session_exchange *x, struct buf *block)
+{
+    if (x->session->tls_wanted)
+        buf_add(block, x->site->fields.block_over_tls);
+    buf_add(block, x->site->fields.block);
+}
+
+/* The free end of the output, with a frame head and what a first block begins with. */
+static struct buf begin_frames(const struct session *s)
+{
+    struct buf frames = free_end(s->output);
+    frames.size -= frames.size < RESET_ROOM ? frames.size : RESET_ROOM;
+    begin_block(s->http2, &frames);
+    return frames;
+}
+
+bool session_frames_add_bodiless(struct session_exchange *x,
+                                 const struct session_ready_answer *ready, struct span location)
+{
+    static const struct span name = SPAN("Location: "), end = SPAN("\r\n");
+    const struct session_thread *thread = x->thread;
+    if (x->by_accept || x->origin_line.len > 0)
+        return false;
+    struct buf frames = begin_frames(x->session);
+    buf_add(&frames, ready->status_block);
+    buf_add(&frames, span_skip(span_of(thread->block_prefix, thread->block_prefix_len),
+                               thread->block_prefix_len - HTTP2_RESPONSE_DATE_BYTES));
+    add_site_fields(x, &frames);
+    buf_add(&frames, ready->front_block);
+    if (location.len == 0)
+        buf_add(&frames, ready->location_block);
+    else
+        http2_hpack_add_field(&frames, SPAN("location"),
+                              span_of(location.at + name.len, location.len - name.len - end.len));
+    buf_add(&frames, ready->back_block);
+    if (frames.overflow)
+        return false;
+    add_block(x, &frames, true);
+    session_tally_begun(x);
+    x->framing->done = true;
+    end_whole(x, ready->status, 0);
+    return true;
+}
+
 bool session_frames_add_ready(struct session_exchange *x, struct site_entry *entry,
                               const struct site_file *file)
 {
     struct session *s = x->session;
     struct session_buffer *out = s->output;
-    const struct session_fields *fields = &x->site->fields;
     if (!has_ready_block(x, file))
         return false;
     const size_t len = (size_t)file->size;
     const bool lends = session_buffer_lends(out, len);
-    struct buf frames = free_end(out);
-    frames.size -= frames.size < RESET_ROOM ? frames.size : RESET_ROOM;
-    begin_block(s->http2, &frames);
+    struct buf frames = begin_frames(s);
     buf_add(&frames, span_of(x->thread->block_prefix, x->thread->block_prefix_len));
-    if (s->tls_wanted)
-        buf_add(&frames, fields->block_over_tls);
-    buf_add(&frames, fields->block);
+    add_site_fields(x, &frames);
     buf_add(&frames, file->block);
     if (frames.overflow || buf_room(&frames) < HEAD + (lends ? 0 : len))
         return false;

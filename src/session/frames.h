@@ -28,6 +28,11 @@ bool session_frames_add_ready(struct session_exchange *x, struct site_entry *ent
  * output would have less space than the answer that follows may need. */
 bool session_frames_add_interim(struct session_exchange *x, struct span head);
 
+/* Puts a ready-made answer into the output. `location` is a line in place of its own, or empty.
+ * False, and nothing has changed: the answer has a field of the request, or there is no space. */
+bool session_frames_add_bodiless(struct session_exchange *x,
+                                 const struct session_ready_answer *ready, struct span location);
+
 /* The most bytes of a body that are put behind its head. The answer goes behind the frames in the
  * output, and must fit there and into the client's windows. */
 size_t session_frames_copy_max(const struct session_exchange *x);

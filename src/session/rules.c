@@ -2,6 +2,7 @@
 #include "session/rules.h"
 
 #include "session/head.h"
+#include "session/ready.h"
 #include "session/trace.h"
 
 enum { LOCATION_MAX = SESSION_ANSWER_ROOM / 4, REWRITTEN_MAX = HTTP_TARGET_MAX + RULES_TARGET_MAX };
@@ -35,14 +36,35 @@ void session_rules_mark(const struct session_exchange *x, struct site_entry *ent
     entry->rule = cors && cors->origin_count > 0 ? cors : NULL;
 }
 
-void session_rules_add_preflight(const struct session_exchange *x, struct buf *head)
+bool session_rules_resolve(struct session_exchange *x, struct rules_match *match)
 {
-    struct rules_match match;
     if (!x->site || !x->site->rules)
-        return;
-    rules_find(x->site->rules, covered_path(x), &match);
-    if (match.cors)
-        buf_add(head, match.cors->preflight);
+        return false;
+    rules_find(x->site->rules, covered_path(x), match);
+    x->match = match;
+    x->origin_line = session_rules_origin_line(x, match->cors);
+    return true;
+}
+
+/* The ready-made answers of this rule, if they are those for the rules in x->match; or NULL. */
+static const struct session_ready *find_ready(const struct session_exchange *x,
+                                              const struct rules_rule *rule)
+{
+    if (!x->site->ready)
+        return NULL;
+    const struct session_ready *ready = &x->site->ready[session_ready_place(x->site->rules, rule)];
+    return session_ready_fits(ready, x->match) ? ready : NULL;
+}
+
+bool session_rules_answer_preflight(struct session_exchange *x)
+{
+    const struct rules_rule *cors = x->match->cors;
+    const struct session_ready *ready = cors ? find_ready(x, cors) : NULL;
+    if (!ready || ready->preflight.status == 0)
+        return false;
+    session_answer_ready(x, &ready->preflight, SPAN(""));
+    x->match = NULL;
+    return true;
 }
 
 /* Whether a rule acts: in any case, or if `absent` where the lookup has found no file. */
@@ -106,17 +128,15 @@ static void answer_status(struct session_exchange *x)
     session_answer_own_page(x, status, SPAN(""), page, fresh);
 }
 
-/* False: a file answers. */
-static bool answer_action(struct session_exchange *x)
+static void answer_redirect(struct session_exchange *x, const struct rules_rule *actor)
 {
     char line[LOCATION_MAX];
     struct buf location = buf_over(line, sizeof(line));
-    const struct rules_rule *actor = x->match->actor;
-    if (actor->action == RULES_REWRITE)
-        return false;
-    if (actor->action == RULES_STATUS) {
-        answer_status(x);
-        return true;
+    const struct session_ready *ready = find_ready(x, actor);
+    const bool is_ready = ready && ready->redirect.status != 0;
+    if (is_ready && actor->target.stars == 0 && (!x->target.has_query || actor->target.has_query)) {
+        session_answer_ready(x, &ready->redirect, SPAN(""));
+        return;
     }
     buf_add(&location, SPAN("Location: "));
     rules_target_add_location(&actor->target, &x->match->captures, x->target.has_query,
@@ -124,8 +144,22 @@ static bool answer_action(struct session_exchange *x)
     buf_add(&location, SPAN("\r\n"));
     if (location.overflow)
         session_answer_status(x, HTTP_URI_TOO_LONG);
+    else if (is_ready)
+        session_answer_ready(x, &ready->redirect, buf_span(&location));
     else
         session_answer_located(x, (enum http_status)actor->status, buf_span(&location));
+}
+
+/* False: a file answers. */
+static bool answer_action(struct session_exchange *x)
+{
+    const struct rules_rule *actor = x->match->actor;
+    if (actor->action == RULES_REWRITE)
+        return false;
+    if (actor->action == RULES_STATUS)
+        answer_status(x);
+    else
+        answer_redirect(x, actor);
     return true;
 }
 

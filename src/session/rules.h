@@ -30,9 +30,13 @@ static inline struct span session_rules_origin_line(const struct session_exchang
     return rules_origin_line(cors, http_request_field(x->request, x->head, HTTP_FIELD_ORIGIN));
 }
 
-/* Appends the lines for a browser that asks whether a script may send a request (a preflight of the
- * CORS protocol). */
-void session_rules_add_preflight(const struct session_exchange *x, struct buf *head);
+/* Fills *match with the rules of the site that cover the path of the request. Sets x->match to it,
+ * and x->origin_line. False: the site has no rules, and nothing has changed. */
+bool session_rules_resolve(struct session_exchange *x, struct rules_match *match);
+
+/* Answers a browser that asks whether a script may send a request (a preflight of the CORS
+ * protocol), if x->match has a ready-made answer. Then x->match is NULL. False: it has none. */
+bool session_rules_answer_preflight(struct session_exchange *x);
 
 /* Answers the request with 403, a redirect or a status, if the rules in x->match say so. False: a
  * file answers. */

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 
 struct rules;
+struct session_ready;
 
 /* One virtual host. */
 struct session_site {
@@ -27,6 +28,7 @@ struct session_site {
     /* The site's own fields. With `rules` it has `over_tls` alone. */
     struct session_fields fields;
     const struct rules *rules;           /* for its paths (session/rules.h); NULL: there are none */
+    struct session_ready *ready;         /* answers of `rules`; NULL: none is ready-made */
     const struct session_access *access; /* its passwords (session/access.h); NULL: it needs none */
     /* Names in lower case, without port, NULL at the end. "*.name" covers any name below. An empty
      * list covers every host. */

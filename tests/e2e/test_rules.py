@@ -123,6 +123,40 @@ def test_a_changed_file_keeps_the_fields_of_its_rule(
     assert get(running, "/hello.txt").get("X-Rule") == "one"
 
 
+def test_redirects_have_the_fields_of_all_rules_of_their_path(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    rules = (
+        "[path /old/**]\nheader = X-Old: yes\nredirect = 301 /new/**\n"
+        "[path /**/deep]\nheader = X-Deep: yes\n[path /moved]\nredirect = 302 https://b.test/x\n"
+        "[path /old/query]\nredirect = 307 /found?a=1\n"
+        "[path /api/**]\ncors = https://c.test, https://d.test\nredirect = 308 /v2/**\n"
+    )
+    expected = {  # path -> status, Location, X-Old, X-Deep
+        "/old/a%20b": (301, "/new/a%20b", "yes", None),
+        "/old/a?x=1&y": (301, "/new/a?x=1&y", "yes", None),
+        "/old/a/deep": (301, "/new/a/deep", "yes", "yes"),
+        "/moved": (302, "https://b.test/x", None, None),
+        "/moved?x": (302, "https://b.test/x?x", None, None),
+        "/old/query?b": (307, "/found?a=1", "yes", None),
+        "/api/x": (308, "/v2/x", None, None),
+    }
+    names = ("Location", "X-Old", "X-Deep")
+    running = configured(server, write(tmp_path / "weir.conf", site, rules))
+    with connect(running.address) as connection, connect2(running.address) as client:
+        for path, wanted in [*expected.items(), *expected.items()]:
+            for answer in (connection.get(path), client.get(path)):
+                assert (answer.status, *map(answer.get, names)) == wanted
+                assert (answer.body, answer.get("Content-Length")) == (b"", "0")
+        for origin, line in [("https://d.test", "https://d.test"), ("https://e.test", None)]:
+            for answer in (
+                connection.get("/api/x", "a", f"Origin: {origin}"),
+                client.get("/api/x", (b"origin", origin.encode())),
+            ):
+                assert answer.get("Access-Control-Allow-Origin") == line
+                assert (answer.get("Location"), answer.get("Vary")) == ("/v2/x", "Origin")
+
+
 def test_fields_of_the_greatest_length_fit_into_every_answer(
     server: ServerFactory, tmp_path: Path, site: Path
 ) -> None:

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Answers of rules that are made with the configuration: redirects, and the answers to browsers
+ * that ask whether a script may send a request (preflights). They have no body. So a redirect costs
+ * about what a small file from the cache does.
+ *
+ * The fields of an answer depend on all rules that cover the path. Each answer is made for one such
+ * set of rules: that of an example of its rule's pattern. Paths with another set get an answer that
+ * is written for the request. Errors are not ready-made, because their pages have an id.
+ *
+ * Private to session/, except for session_ready_new and session_ready_free.
+ */
+#pragma once
+
+#include "base/check.h"
+#include "rules/rules.h"
+
+/* An answer without its Date, and without what depends on the connection or the request. */
+struct session_ready_answer {
+    unsigned status;          /* 0: there is no such answer */
+    struct span front;        /* lines before Location */
+    struct span location;     /* this line, if no star is in it; else empty */
+    struct span back;         /* lines behind it, and the empty line */
+    struct span status_block; /* the same for HTTP/2 */
+    struct span front_block, location_block, back_block;
+};
+
+/* The answers that one rule decides about. */
+struct session_ready {
+    uint64_t bits[RULES_WORDS]; /* the rules that cover the path */
+    struct session_ready_answer redirect;
+    struct session_ready_answer preflight;
+    char *memory;
+};
+
+/* The place of a rule: those of the list are behind the others. */
+static inline size_t session_ready_place(const struct rules *rules, const struct rules_rule *rule)
+{
+    const uintptr_t first = (uintptr_t)rules->rule, at = (uintptr_t)rule;
+    const bool is_listed = at < first || at >= (uintptr_t)(rules->rule + rules->count);
+    return is_listed ? rules->count + (size_t)(rule - rules->list) : (size_t)(rule - rules->rule);
+}
+
+/* Makes the answers of each rule, by its place. `server_field` is a line that every answer has, or
+ * empty. NULL without memory. Borrows the rules. */
+MUST_USE struct session_ready *session_ready_new(const struct rules *rules,
+                                                 struct span server_field);
+void session_ready_free(struct session_ready *ready, const struct rules *rules);
+
+/* Whether the answers are those for the rules in `match`. */
+static inline bool session_ready_fits(const struct session_ready *ready,
+                                      const struct rules_match *match)
+{
+    uint64_t differences = 0;
+    for (unsigned i = 0; i < RULES_WORDS; i++)
+        differences |= ready->bits[i] ^ match->bits[i];
+    return differences == 0;
+}
