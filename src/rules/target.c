@@ -36,8 +36,8 @@ static unsigned count_stars(struct span text)
 static void set_stars(struct rules_target *target)
 {
     target->stars = count_stars(target->text);
-    for (uint8_t i = 0; i < RULES_STARS_MAX; i++)
-        target->star_of[i] = i;
+    for (unsigned i = 0; i < RULES_STARS_MAX; i++)
+        target->star_of[i] = (uint8_t)i;
 }
 
 static bool has_dot_segment(struct span path)
