@@ -9,6 +9,7 @@
 #include "program/configuration.h"
 #include "program/rights.h"
 #include "program/serve.h"
+#include "rules/rules.h"
 #include "server/capacity.h"
 #include "server/compression.h"
 #include "server/sitefiles.h"
@@ -67,15 +68,31 @@ static unsigned check_users(const struct config_store *store)
     return errors;
 }
 
+/* Says how many rules the files of each site have. `base` are the sites without their files. */
+static void print_site_files(const struct config *config, const struct config_site *base)
+{
+    for (unsigned i = 0; i < config->site_count; i++) {
+        const struct config_site *site = &config->sites[i];
+        if (!site->site_rules)
+            continue;
+        const unsigned paths = site->rules->count - base[i].rules->count;
+        const unsigned lines = site->rules->list_count;
+        printf("site %s: %u path%s of _headers and %u line%s of _redirects can be used\n",
+               site->name, paths, plural(paths), lines, plural(lines));
+    }
+}
+
 /* Reads `_headers` and `_redirects`. Returns the number of lines that cannot be used. */
 static unsigned check_site_files(const struct config *config)
 {
     struct server_sitefiles files;
-    char origin[CONFIG_ORIGIN_MAX];
+    char origin[CONFIG_ORIGIN_MAX], why[SERVER_SITEFILES_WHY_MAX];
+    const struct config_site *base = config->sites;
     unsigned shown = 0;
-    char why[SERVER_SITEFILES_WHY_MAX];
     if (server_sitefiles_open(&files, &config, why) < 0)
         fprintf(stderr, "weir: %s\n", why);
+    else
+        print_site_files(config, base);
     for (const struct config_problem *line = files.lines.first; line; line = line->next) {
         config_problem_format_origin(line->origin, origin);
         fprintf(stderr, "%s: warning: %s\n", origin, line->text);

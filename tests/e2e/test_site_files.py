@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.certificates import Pair
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import connect2
 from tests.e2e.running import Server
 from tests.e2e.statistics import read, wait_for
+from tests.e2e.test_auth import ways
 from tests.e2e.test_check import weir
 from tests.e2e.test_roots import switch
 from tests.e2e.test_rules import configured, get, write
@@ -76,33 +78,60 @@ def summary(answer: Answer) -> tuple[int, str | None]:
 
 
 def test_the_files_of_a_site_decide_its_answers(
+    server: ServerFactory, site: Path, pair: Pair
+) -> None:
+    running = server(
+        *(*pair.flags(), "--h2c", "--site-rules", "--listing=off"),
+        folder=make_site(site),
+        listen=("127.0.0.1:0", "https://127.0.0.1:0"),
+    )
+    with ways(running, pair) as each:
+        for way in (*each, *each):
+            assert summary(way.get("/old/a?x=1")) == (302, "/new/a?x=1")
+            assert summary(way.get("/date/2026/11")) == (301, "/11-2026.html")
+            assert summary(way.get("/index.html")) == (302, "/forced")
+            assert summary(way.get("/left")) == (410, None)
+            file = way.get("/hello.txt")
+            assert (file.status, file.body) == (200, b"hello\n")
+            assert file.get("X-Text") == "one"
+            assert file.get("X-Frame-Options") == "DENY"
+            assert file.get("Cache-Control") is None
+            assert way.get("/sub/a.txt").get("X-Text") == "one, two"
+            closed = way.get("/shop")
+            assert (closed.status, closed.body) == (404, b"closed\n")
+            assert closed.get("X-Frame-Options") == "DENY"
+            assert closed.get("Cache-Control") is None
+            page = way.get("/docs/any/page")
+            assert (page.status, page.body) == (200, b"hello\n")
+            assert page.get("Cache-Control") == "public, max-age=3600"
+            for path in ("/sub/app/route", "/sub/app/"):
+                assert way.get(path).body == b"app\n", path
+            assert summary(way.get("/sub/app")) == (301, "/sub/app/")
+
+
+@ONE_MODEL
+def test_methods_and_conditions_hold_for_what_a_line_answers(
     server: ServerFactory, tmp_path: Path, site: Path
 ) -> None:
-    running = following(server, tmp_path, make_site(site))
-    with connect(running.address) as connection, connect2(running.address) as client:
-        for _ in range(2):
-            for source in (connection, client):
-                get_from = source.get
-                assert summary(get_from("/old/a?x=1")) == (302, "/new/a?x=1")
-                assert summary(get_from("/date/2026/11")) == (301, "/11-2026.html")
-                assert summary(get_from("/index.html")) == (302, "/forced")
-                assert summary(get_from("/left")) == (410, None)
-                file = get_from("/hello.txt")
-                assert (file.status, file.body) == (200, b"hello\n")
-                assert file.get("X-Text") == "one"
-                assert file.get("X-Frame-Options") == "DENY"
-                assert file.get("Cache-Control") is None
-                assert get_from("/sub/a.txt").get("X-Text") == "one, two"
-                closed = get_from("/shop")
-                assert (closed.status, closed.body) == (404, b"closed\n")
-                assert closed.get("X-Frame-Options") == "DENY"
-                assert closed.get("Cache-Control") is None
-                page = get_from("/docs/any/page")
-                assert (page.status, page.body) == (200, b"hello\n")
-                assert page.get("Cache-Control") == "public, max-age=3600"
-                for path in ("/sub/app/route", "/sub/app/"):
-                    assert get_from(path).body == b"app\n", path
-                assert summary(get_from("/sub/app")) == (301, "/sub/app/")
+    make_site(site)
+    (site / "closed.html").write_bytes(bytes(300_000))
+    running = following(server, tmp_path, site)
+    with connect(running.address) as connection:
+
+        def ask(method: str, path: str, *fields: str) -> Answer:
+            lines = [f"{method} {path} HTTP/1.1", "Host: a", *fields, "", ""]
+            connection.send("\r\n".join(lines).encode())
+            return connection.read(bodiless=method == "HEAD")
+
+        assert summary(ask("HEAD", "/old/a")) == (302, "/new/a")
+        head = ask("HEAD", "/shop")
+        assert (head.status, head.get("Content-Length")) == (404, "300000")
+        assert ask("GET", "/shop").body == bytes(300_000)
+        assert ask("GET", "/shop", "Range: bytes=0-1").status == 404
+        assert ask("POST", "/old/a", "Content-Length: 0").status == 405
+        tag = ask("GET", "/docs/x").get("ETag")
+        assert ask("GET", "/docs/y", f"If-None-Match: {tag}").status == 304
+        assert ask("GET", "/docs/y", "Range: bytes=1-2").body == b"el"
 
 
 def test_the_files_themselves_are_not_served(
@@ -236,6 +265,7 @@ def test_check_names_each_line_that_cannot_be_used(tmp_path: Path, site: Path) -
     assert f"{site}/_redirects:2: warning: the target `https" not in done.stderr
     assert f"{site}/_redirects:2: warning: `https://b.example/:splat` is another" in done.stderr
     assert "1 warning" in done.stdout
+    assert "site a: 3 paths of _headers and 1 line of _redirects can be used\n" in done.stdout
     conf.write_text(f"[site a]\nroot = {site}\n")
     done = weir("check", "weir.conf", cwd=tmp_path)
     assert "_redirects" not in done.stderr
