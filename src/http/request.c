@@ -363,6 +363,19 @@ enum http_parse http_request_parse(struct http_request *request, struct span byt
     return result;
 }
 
+void http_request_resize(struct http_request *request, size_t head_len)
+{
+    const uint16_t more = (uint16_t)(head_len - request->head_len); /* modulo 2^16 */
+
+    request->head_len = (uint16_t)head_len;
+    request->target.len = (uint16_t)(request->target.len + more);
+    request->line.len = (uint16_t)(request->line.len + more);
+    request->next_line = (uint16_t)(request->next_line + more);
+    for (unsigned i = 0; i < HTTP_FIELD_COUNT; i++)
+        if (request->field[i].at > 0)
+            request->field[i].at = (uint16_t)(request->field[i].at + more);
+}
+
 bool http_request_next_line(const struct http_request *request, const char *head, size_t *cursor,
                             struct span *ret_name, struct span *ret_value)
 {

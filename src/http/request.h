@@ -95,6 +95,10 @@ enum http_parse {
 enum http_parse http_request_parse(struct http_request *request, struct span bytes,
                                    enum http_status *ret_status);
 
+/* The target of a parsed head was replaced by another one that the parser would accept. The head
+ * has `head_len` bytes now, at most HTTP_HEAD_MAX. */
+void http_request_resize(struct http_request *request, size_t head_len);
+
 /* The first value of a field; an empty span when it is absent. `head` is the address of the
  * head. The span is valid as long as those bytes. */
 static inline struct span http_request_field(const struct http_request *request, const char *head,

@@ -132,6 +132,7 @@ static inline bool read_literal(struct http2_hpack_reader *reader, unsigned pref
 
 bool http2_hpack_update(struct http2_hpack_reader *reader)
 {
+    reader->changes = true;
     while (reader->at < reader->end && (*reader->at & RESIZED_MASK) == RESIZED) {
         uint32_t size_max;
         if (!read_integer(reader, RESIZED_BITS, &size_max) ||
@@ -153,6 +154,7 @@ enum http2_hpack http2_hpack_next_other(struct http2_hpack_reader *reader,
         return HTTP2_HPACK_FIELD;
     }
     if (*start & INSERTED) {
+        reader->changes = true;
         if (!read_literal(reader, INSERTED_BITS, ret_field))
             return HTTP2_HPACK_BROKEN;
         reader->needed = http2_table_add(reader->table, ret_field);

@@ -28,6 +28,7 @@ struct http2_hpack_reader {
     char *name_storage;  /* HTTP2_HPACK_TEXT_MAX bytes for a decoded name */
     char *value_storage; /* the same for a decoded value */
     size_t needed;       /* with HTTP2_HPACK_GROW: bytes of memory for the table */
+    bool changes;        /* what was read so far has changed the table */
 };
 
 /* Reads the size updates at the beginning. Private to http2_hpack_begin. */
@@ -45,6 +46,7 @@ static inline bool http2_hpack_begin(struct http2_hpack_reader *reader, struct h
     reader->table = table;
     reader->name_storage = name_storage;
     reader->value_storage = value_storage;
+    reader->changes = false;
     if (block.len > 0 && (*reader->at & UPDATE_MASK) == UPDATE)
         return http2_hpack_update(reader);
     return true;

@@ -138,6 +138,7 @@ void http2_request_begin(struct http2_request *request, struct http2_table *tabl
 {
     memset(request, 0, offsetof(struct http2_request, reader));
     request->content_length = HTTP2_REQUEST_NO_LENGTH;
+    request->block = block;
     request->bytes_left = HTTP2_HEADER_LIST_MAX;
     request->fields_left = HTTP2_FIELDS_MAX;
     request->storage = storage;
@@ -341,11 +342,21 @@ static __attribute__((noinline)) bool take_other(struct http2_request *request,
 
 /* ---- the block ---- */
 
-/* Takes a field of known form. Pseudo-header fields come before other fields, once each, and never
- * in trailers (RFC 9113 section 8.3). */
+/* The field that begins at `at` and was read last is :path. */
+static inline void note_path(struct http2_request *request, const unsigned char *at)
+{
+    const unsigned char *block = (const unsigned char *)request->block.at;
+
+    request->path_at = (uint32_t)(at - block);
+    request->path_end = (uint32_t)(request->reader.at - block);
+}
+
+/* Takes a field of known form, which begins at `at`. Pseudo-header fields come before other fields,
+ * once each, and never in trailers (RFC 9113 section 8.3). */
 static inline __attribute__((always_inline)) bool take_field(struct http2_request *request,
                                                              enum http2_name name,
-                                                             struct span value)
+                                                             struct span value,
+                                                             const unsigned char *at)
 {
     unsigned use = uses[name];
 
@@ -354,6 +365,8 @@ static inline __attribute__((always_inline)) bool take_field(struct http2_reques
         if (has_seen(request, bit | PSEUDO_END) || !value.at)
             return false;
         request->seen |= bit;
+        if (use == USE_PATH)
+            note_path(request, at);
         return use == USE_PATH        ? take_path(request, value)
                : use == USE_AUTHORITY ? take_authority(request, value)
                : use == USE_METHOD    ? take_method(request, value)
@@ -394,7 +407,11 @@ enum http2_request_result http2_request_decode(struct http2_request *request)
 
     if (result == HTTP2_REQUEST_BROKEN)
         return result;
-    while ((step = http2_hpack_next(&request->reader, &field)) == HTTP2_HPACK_FIELD) {
+    for (;;) {
+        const unsigned char *at = request->reader.at;
+        step = http2_hpack_next(&request->reader, &field);
+        if (step != HTTP2_HPACK_FIELD)
+            break;
         size_t size = field.name.len + field.value.len + FIELD_OVERHEAD;
         if (__builtin_expect(result != HTTP2_REQUEST_DECODED, 0))
             continue; /* for the table only */
@@ -404,7 +421,7 @@ enum http2_request_result http2_request_decode(struct http2_request *request)
         }
         bytes_left -= (uint32_t)size;
         fields_left--;
-        if (!field.valid || !take_field(request, (enum http2_name)field.id, field.value))
+        if (!field.valid || !take_field(request, (enum http2_name)field.id, field.value, at))
             result = HTTP2_REQUEST_MALFORMED;
     }
     request->bytes_left = bytes_left;

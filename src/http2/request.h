@@ -37,7 +37,9 @@ struct http2_request {
     uint8_t scheme;          /* enum http2_scheme */
     bool navigates;          /* a browser opens a page (Sec-Fetch-Mode: navigate) */
 
-    char *storage;       /* private, as all that follows */
+    struct span block;          /* private to http2/, as all that follows */
+    uint32_t path_at, path_end; /* where :path is in the block; 0: it has none */
+    char *storage;
     uint64_t seen;       /* the names that occurred */
     uint32_t bytes_left; /* of HTTP2_HEADER_LIST_MAX */
     uint32_t fields_left;

@@ -2,7 +2,7 @@
 #include "session/events.h"
 
 #include "http2/priority.h"
-#include "http2/request.h"
+#include "http2/repeat.h"
 #include "session/body.h"
 #include "session/exchange.h"
 #include "session/frames.h"
@@ -112,15 +112,19 @@ static void answer_framed(struct session *s, struct http2_stream *stream,
     session_buffer_give(s->thread, scratch);
 }
 
-/* The first line of a decoded head, or an empty one. The log shows the version that the client
- * speaks. */
-static struct span request_line(struct span text)
+/* The log shows the version that the client speaks. */
+static struct span with_version(struct span line)
 {
-    const char *end = text.len > 0 ? memchr(text.at, '\r', text.len) : NULL;
-    struct span line = span_first(text, end ? (size_t)(end - text.at) : 0);
     if (span_ends(line, SPAN("HTTP/1.1")))
         memcpy((char *)(uintptr_t)line.at + line.len - 3, "2.0", 3);
     return line;
+}
+
+/* The first line of a decoded head that is not parsed, or an empty one. */
+static struct span first_line(struct span text)
+{
+    const char *end = text.len > 0 ? memchr(text.at, '\r', text.len) : NULL;
+    return with_version(span_first(text, end ? (size_t)(end - text.at) : 0));
 }
 
 /* ---- requests that wait for their body ---- */
@@ -162,29 +166,39 @@ static bool keep_request(struct session *s, struct http2_stream *stream, uint64_
     return true;
 }
 
-static void take_head(struct session *s, const struct http2_arrival *arrival,
-                      const struct http2_request *decoded, uint64_t began_ns)
+/* A block of several frames is joined in scratch memory, where the next one may be joined, too. */
+static enum http_parse parse_head(const struct session *s, struct span block,
+                                  struct http2_repeat *last, enum http_status *ret_status)
 {
+    last->parsed = (struct http_request){ 0 };
+    enum http_parse result = http_request_parse(&last->parsed, last->decoded.text, ret_status);
+    last->usable = result == HTTP_PARSED && block.at != s->thread->http2_scratch;
+    return result;
+}
+
+static void take_head(struct session *s, const struct http2_arrival *arrival,
+                      struct http2_repeat *last, bool parsed, uint64_t began_ns)
+{
+    const struct http2_request *decoded = &last->decoded;
+    const struct http_request *request = &last->parsed;
     struct http2_stream *stream = arrival->stream;
-    struct http_request request = { 0 };
     enum http_status status = HTTP_BAD_REQUEST;
-    char *head = (char *)(uintptr_t)decoded->text.at;
-    enum http_parse parsed = http_request_parse(&request, decoded->text, &status);
+    const char *head = decoded->text.at;
     struct framed_request from = {
-        .request = &request, .head = head, .began_ns = began_ns, .navigates = decoded->navigates
+        .request = request, .head = head, .began_ns = began_ns, .navigates = decoded->navigates
     };
-    if (parsed == HTTP_PARSED) {
-        from.line = request_line(decoded->text);
+    if (parsed || parse_head(s, arrival->block, last, &status) == HTTP_PARSED) {
+        from.line = with_version(span_of(head + request->line.at, request->line.len));
         /* As for an absolute target with such a scheme in HTTP/1.1. */
         if (decoded->scheme == HTTP2_SCHEME_OTHER) {
             session_tally_fault(s->thread, HTTP_FAULT_TARGET_FORM);
-            from.head_only = request.method == HTTP_HEAD;
+            from.head_only = request->method == HTTP_HEAD;
             from.status = HTTP_BAD_REQUEST;
         }
     } else {
-        session_tally_fault(s->thread, (enum http_fault)request.fault);
-        from.line = span_of(head + request.line.at, request.line.len);
-        from.head_only = request.method == HTTP_HEAD;
+        session_tally_fault(s->thread, (enum http_fault)request->fault);
+        from.line = span_of(head + request->line.at, request->line.len);
+        from.head_only = request->method == HTTP_HEAD;
         from.status = status;
     }
     if (arrival->end || !keep_request(s, stream, decoded->content_length, &from))
@@ -206,22 +220,25 @@ static bool is_too_short(const struct http2_arrival *arrival, const struct http2
            request->content_length > 0;
 }
 
-static void take_request(struct session *s, const struct http2_arrival *arrival, uint64_t began_ns)
+static void take_request(struct session *s, const struct http2_arrival *arrival,
+                         struct http2_repeat *last, uint64_t began_ns)
 {
     struct http2_stream *stream = arrival->stream;
-    struct http2_request request;
+    const struct http2_request *request = &last->decoded;
     session_tally_set_active(s, true);
     count(s, STATS_http2_streams_opened);
     session_http2_place(s->http2, stream)->open = true;
-    enum http2_request_result result = decode_block(s, &request, arrival->block, false);
+    const bool parsed = http2_repeat_read(last, arrival->block);
+    enum http2_request_result result =
+        parsed ? HTTP2_REQUEST_DECODED : decode_block(s, &last->decoded, arrival->block, false);
     switch (result) {
     case HTTP2_REQUEST_DECODED:
-        if (is_too_short(arrival, &request)) {
+        if (is_too_short(arrival, request)) {
             session_frames_reset(s, stream, HTTP2_FAULT_MALFORMED);
             return;
         }
-        prioritise(s, stream, request.priority);
-        take_head(s, arrival, &request, began_ns);
+        prioritise(s, stream, request->priority);
+        take_head(s, arrival, last, parsed, began_ns);
         return;
     case HTTP2_REQUEST_MALFORMED:
         session_frames_reset(s, stream, HTTP2_FAULT_MALFORMED);
@@ -229,7 +246,7 @@ static void take_request(struct session *s, const struct http2_arrival *arrival,
     case HTTP2_REQUEST_TOO_LARGE:
         session_tally_fault(s->thread, HTTP_FAULT_HEAD_LENGTH);
         answer_framed(s, stream,
-                      &(struct framed_request){ .line = request_line(request.text),
+                      &(struct framed_request){ .line = first_line(request->text),
                                                 .began_ns = began_ns,
                                                 .status = HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE });
         return;
@@ -335,8 +352,11 @@ static void take_reset(struct session *s, const struct http2_arrival *arrival)
 
 /* False: no further event can be taken now. */
 static bool take_event(struct session *s, enum http2_event event,
-                       const struct http2_arrival *arrival, uint64_t began_ns)
+                       const struct http2_arrival *arrival, struct http2_repeat *last,
+                       uint64_t began_ns)
 {
+    /* Other events may decode a block. */
+    last->usable = last->usable && (event == HTTP2_REQUEST || event == HTTP2_DATA);
     switch (event) {
     case HTTP2_MORE:
         return false;
@@ -344,7 +364,7 @@ static bool take_event(struct session *s, enum http2_event event,
         s->http2->full = true;
         return false;
     case HTTP2_REQUEST:
-        take_request(s, arrival, began_ns);
+        take_request(s, arrival, last, began_ns);
         break;
     case HTTP2_TRAILERS:
         take_trailers(s, arrival);
@@ -381,6 +401,8 @@ void session_events_take(struct session *s, struct span *in, struct session_arri
 {
     struct session_http2 *h = s->http2;
     struct session_buffer *out = s->output;
+    struct http2_repeat last;
+    last.usable = false;
     h->full = false;
     for (;;) {
         if (!has_frame_room(s)) {
@@ -392,7 +414,7 @@ void session_events_take(struct session *s, struct span *in, struct session_arri
         enum http2_event event =
             http2_connection_read(&h->connection, in, &buf, s->thread->http2_scratch, &arrival);
         out->len += buf.len;
-        if (!take_event(s, event, &arrival, began->first_ns))
+        if (!take_event(s, event, &arrival, &last, began->first_ns))
             return;
         began->first_ns = began->rest_ns;
     }

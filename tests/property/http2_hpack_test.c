@@ -71,6 +71,20 @@ static size_t make_fields(nghttp2_nv *nv, uint8_t text[][VALUE_MAX])
     return count;
 }
 
+/* The same fields as before, with another value of one of them, most often of :path. */
+static void change_field(nghttp2_nv *nv, uint8_t text[][VALUE_MAX], size_t count)
+{
+    size_t at = pick(count);
+    for (size_t i = 0; i < count && !random_one_in(&random_bits, 4); i++)
+        if (nv[i].namelen == 5 && memcmp(nv[i].name, ":path", 5) == 0)
+            at = i;
+    size_t len = 1 + pick(random_one_in(&random_bits, 10) ? VALUE_MAX - 1 : 24);
+    fill(text[at], len);
+    text[at][0] = '/';
+    nv[at].value = text[at];
+    nv[at].valuelen = len;
+}
+
 static size_t damage(uint8_t *block, size_t len)
 {
     if (len == 0 || !random_one_in(&random_bits, 6))
@@ -84,24 +98,31 @@ static void our_decoder_reads_what_libnghttp2_writes(void **state)
 {
     (void)state;
     static uint8_t text[FIELDS][VALUE_MAX], block[ROOM];
+    unsigned repeats = 0;
     for (unsigned i = 0; i < CONNECTIONS; i++) {
         struct inflater_pair *pair = inflater_pair_new();
         nghttp2_hd_deflater *deflater;
         bool right = nghttp2_hd_deflate_new(&deflater, HTTP2_TABLE_MAX) == 0;
+        nghttp2_nv nv[FIELDS];
+        size_t count = 0;
         for (unsigned b = 0; right && b < BLOCKS; b++) {
-            nghttp2_nv nv[FIELDS];
+            if (count == 0 || random_one_in(&random_bits, 3))
+                count = make_fields(nv, text);
+            else if (!random_one_in(&random_bits, 3))
+                change_field(nv, text, count);
             if (random_one_in(&random_bits, 10)) {
                 unsigned limit = (unsigned)pick(HTTP2_TABLE_MAX + 1);
                 assert_int_equal(nghttp2_hd_deflate_change_table_size(deflater, limit), 0);
             }
-            ssize_t len =
-                nghttp2_hd_deflate_hd(deflater, block, sizeof(block), nv, make_fields(nv, text));
+            ssize_t len = nghttp2_hd_deflate_hd(deflater, block, sizeof(block), nv, count);
             assert_true(len >= 0);
             right = inflater_pair_read(pair, span_of((char *)block, damage(block, (size_t)len)));
         }
         nghttp2_hd_deflate_del(deflater);
+        repeats += pair->repeats;
         inflater_pair_free(pair);
     }
+    assert_true(repeats > CONNECTIONS / 100);
 }
 
 static void random_bytes_give_the_same_fields_or_the_same_fault(void **state)
