@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "program/command.h"
 #include "program/configuration.h"
+#include "program/version.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static int run_command(const struct program_command *command, const char *const 
         status = PROGRAM_OK;
         break;
     case OPTION_ASKS_VERSION:
-        printf("weir %s\n", WEIR_VERSION);
+        program_version_print(stdout);
         status = PROGRAM_OK;
         break;
     }

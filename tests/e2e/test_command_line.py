@@ -72,10 +72,6 @@ def test_help_and_version_exit_with_0_and_print_no_error() -> None:
         assert (done.returncode, done.stderr) == (0, ""), arguments
         assert "sage:" in done.stdout
         assert max(map(len, done.stdout.splitlines())) <= 80
-    for arguments in (["--version"], ["-V"], ["serve", "--version"]):
-        done = weir(*arguments)
-        assert done.returncode == 0
-        assert re.fullmatch(r"weir \d+\.\d+\.\d+\S*\n", done.stdout)
 
 
 COMMANDS = "serve check reload stop stats top password trace load models help".split()
@@ -305,3 +301,18 @@ def test_the_model_that_auto_picks_is_printed_with_the_reason(tmp_path: Path, cp
     why = picked.partition("picks it: ")[2].removesuffix(")")
     assert "one CPU" in why if cpus == 1 else "2 CPUs" in why
     assert f"model {picked.split()[0]} (auto: {why})" in server.messages()
+
+
+def test_the_version_names_commit_compiler_libraries_and_features() -> None:
+    for command in (["--version"], ["serve", "--version"], ["load", "-V"]):
+        done = weir(*command)
+        assert (done.returncode, done.stderr) == (0, "")
+        first, *rest = done.stdout.splitlines()
+        assert re.fullmatch(r"weir \d+\.\d+\.\d+", first)
+        said = dict(line.split(maxsplit=1) for line in rest)
+        assert list(said) == ["commit", "compiler", "libraries", "features"]
+        assert re.fullmatch(r"[0-9a-f]{12}|unknown", said["commit"])
+        assert re.match(r"(gcc|clang) \d+\.", said["compiler"])
+        for library in ("OpenSSL", "zlib", "liburing", "libseccomp"):
+            assert re.search(rf"\b{library} \d", said["libraries"])
+        assert "HTTP/2" in said["features"]
