@@ -10,6 +10,7 @@
 #include "session/hints.h"
 #include "session/line.h"
 #include "session/ready.h"
+#include "session/recent.h"
 #include "session/rules.h"
 #include "session/tally.h"
 #include "session/trace.h"
@@ -26,6 +27,7 @@ static inline void log_staged(struct session_exchange *x, unsigned status, uint6
     unsigned site = session_answer_site(x);
     session_tally_staged(x, site);
     session_tally_answer(&x->thread->stats, site, status, body_bytes);
+    session_recent_staged(x, status, body_bytes);
     session_line_log(x, status, body_bytes);
 }
 
@@ -56,6 +58,7 @@ struct session_answer *session_answer_open(struct session_exchange *x, unsigned 
     answer->line = session_line_defer(x, status);
     answer->status = status;
     answer->site = session_answer_site(x);
+    session_recent_open(x, answer);
     if (__builtin_expect(!x->framing, 1))
         session_tally_staged(x, answer->site);
     answer->parts.left = 0;
@@ -68,6 +71,7 @@ void session_answer_end(struct session_thread *thread, struct session_answer *an
         return;
     answer->open = false;
     session_tally_answer(&thread->stats, answer->site, answer->status, answer->body_sent);
+    session_recent_end(thread, answer);
     session_line_end(thread, answer->line, answer->body_sent);
     if (answer->listing)
         atomic_fetch_sub_explicit(&thread->shared->listings, 1, memory_order_relaxed);

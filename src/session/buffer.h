@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "http/multipart.h"
 #include "site/site.h"
+#include "stats/recent.h"
 
 struct session_line;
 struct session_thread;
@@ -54,10 +55,17 @@ struct session_group {
 };
 enum { SESSION_GROUPS_MAX = 8 };
 
+/* An answer whose duration is noted when it is sent (session/recent.h). */
+struct session_noted {
+    struct stats_recent_note note;
+    uint64_t began_ns;
+};
+
 /* An answer whose body is not copied behind its head. The other members are set only while
  * `open`. */
 struct session_answer {
     bool open;
+    bool cut;                 /* it ends without its last byte */
     bool held;                /* the answer has a reference to `entry` */
     bool listing;             /* `entry` counts as one of session_shared.listings */
     struct site_entry *entry; /* the owner of `memory` or `file` */
@@ -69,6 +77,9 @@ struct session_answer {
     struct session_line *line; /* NULL when the log is off */
     unsigned status;
     unsigned site; /* its place in the statistics */
+    uint64_t id, began_ns;
+    uint8_t text_len;
+    char text[128]; /* for session/recent.h, when there is no `line` */
 
     struct http_multipart parts; /* framing of a multipart body; ended for other bodies */
 };
@@ -94,8 +105,9 @@ struct session_buffer {
     struct session_line *lines, *last_line;
 
     /* For the statistics, of all answers in the buffer. */
-    unsigned group_count;
+    unsigned group_count, noted_count;
     struct session_group group[SESSION_GROUPS_MAX];
+    struct session_noted noted[SESSION_GROUPS_MAX];
     uint64_t delayed_ns; /* when a send was first partial; 0: never */
 
     struct session_loan loan[SESSION_LOANS_MAX];

@@ -16,6 +16,7 @@
 #include "session/http2.h"
 #include "session/line.h"
 #include "session/ready.h"
+#include "session/recent.h"
 #include "session/stream.h"
 #include "session/tally.h"
 
@@ -116,6 +117,7 @@ static void end_whole(struct session_exchange *x, unsigned status, uint64_t body
 {
     const unsigned site = session_answer_site(x);
     session_tally_answer(&x->thread->stats, site, status, body_bytes);
+    session_recent_staged(x, status, body_bytes);
     session_line_log(x, status, body_bytes);
     end_answer(x->session, x->framing->stream, x->began_ns, site);
 }

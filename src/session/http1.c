@@ -57,6 +57,7 @@ void session_http1_drop_output(struct session *s)
     session_tally_cut(&s->thread->stats, s->output);
     if (__builtin_expect(s->output->lines != NULL, 0))
         session_line_write_sent(s->thread, s->output);
+    s->output->answer.cut = s->output->group_count > 0;
     session_answer_end(s->thread, &s->output->answer);
     session_buffer_give(s->thread, s->output);
     s->output = NULL;

@@ -118,6 +118,7 @@ void session_http2_forget(struct session *s, unsigned number)
     if (place->answer) {
         h->answers--;
         count(s, STATS_answers_cut);
+        place->answer->answer.cut = true;
         if (s->output)
             session_buffer_keep(s->output, &place->answer->answer);
         session_stream_free(s->thread, place->answer);

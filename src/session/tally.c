@@ -263,13 +263,24 @@ static void record(const struct stats_writer *stats, const struct session_group 
         stats_writer_add(stats, STATS_durations_unrecorded, group->count);
 }
 
-void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,
+/* Of answers that session/recent.h has noted. */
+static void set_noted_durations(struct session_buffer *out, uint64_t now_ns)
+{
+    for (unsigned i = 0; i < out->noted_count; i++)
+        if (now_ns > out->noted[i].began_ns)
+            stats_recent_set_duration(&out->noted[i].note, now_ns - out->noted[i].began_ns);
+    out->noted_count = 0;
+}
+
+void session_tally_sent(const struct stats_writer *stats, struct session_buffer *out,
                         uint64_t now_ns)
 {
     if (!stats_writer_visible(stats))
         return;
     for (unsigned i = 0; i < out->group_count; i++)
         record(stats, &out->group[i], now_ns);
+    if (__builtin_expect(out->noted_count > 0, 0))
+        set_noted_durations(out, now_ns);
     if (__builtin_expect(out->delayed_ns != 0, 0))
         stats_writer_record(stats, &stats->block->sending, now_ns - out->delayed_ns, 1);
 }

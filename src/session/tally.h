@@ -55,11 +55,12 @@ void session_tally_answer(const struct stats_writer *stats, unsigned site, unsig
                           uint64_t body_bytes);
 
 /* A request was refused for `fault`. HTTP_FAULT_NONE: it was not. A trace notes the fault too. */
-static inline void session_tally_fault(const struct session_thread *thread, enum http_fault fault)
+static inline void session_tally_fault(struct session_thread *thread, enum http_fault fault)
 {
     if (__builtin_expect(fault == HTTP_FAULT_NONE, 1))
         return;
     stats_writer_add(&thread->stats, STATS_FAULT_FIRST + (unsigned)fault - 1, 1);
+    thread->fault = fault;
     if (thread->trace)
         thread->trace->fault = fault;
 }
@@ -80,7 +81,7 @@ void session_tally_http2_failed(const struct stats_writer *stats, enum http2_fau
 void session_tally_http2_reset(const struct stats_writer *stats, enum http2_fault fault);
 
 /* All answers in `out` have been sent. */
-void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,
+void session_tally_sent(const struct stats_writer *stats, struct session_buffer *out,
                         uint64_t now_ns);
 
 /* The answers in `out` will never be sent completely. */

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/check.h"
+#include "http/fault.h"
 #include "http2/response.h"
 #include "log/access.h"
 #include "session/fields.h"
@@ -127,6 +128,7 @@ struct session_thread {
     struct session_trace *trace; /* NULL: requests are not traced (session/trace.h) */
     _Atomic uint32_t *counted;   /* in a process with one connection, the packed address that
                                     session/proxy.h has counted, for its parent; NULL otherwise */
+    enum http_fault fault;       /* counted last, and not noted yet (session/recent.h) */
     uint64_t id;                 /* of the last request */
     uint64_t id_key;             /* secret; ids of other threads are derived with it */
     uint64_t log_due_ns;         /* when the log's buffer is written; 0: it is empty */

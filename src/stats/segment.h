@@ -16,6 +16,8 @@
  * taken into use. A full /dev/shm therefore gives a return code, and no store ever faults. A place
  * is an offset from the beginning of the arena; 0 means none.
  *
+ * The header of an arena also has the last answers that failed, were slow or were cut.
+ *
  * A block has one writer at a time, a thread or a process, and only the writer stores in it.
  * Adding is a load and a store, without a locked instruction. A block keeps the totals of all
  * its writers, one after the other. Nothing is ever subtracted, merged or moved, so totals never
@@ -51,6 +53,8 @@ enum {
     STATS_CERTIFICATES_MAX = 64, /* remembered: those that end first */
     STATS_CERTIFICATE_NAME_MAX = 64,
     STATS_URLS_MAX = 384,
+    STATS_RECENT_MAX = 16,       /* remembered of each kind and in each arena */
+    STATS_ANSWER_TEXT_MAX = 200, /* bytes */
 
     /* Durations are counted in units of 16 ns, with 64 buckets for each power of two. That is
      * within 0.8 % from 1 us to 1 h. A longer duration counts as the longest. */
@@ -91,6 +95,44 @@ struct stats_block {
     _Atomic uint32_t row[STATS_SITES_MAX]; /* by site */
 };
 
+/* The answers that an operator may want to see. Each kind has a ring of its own, so that many of
+ * one kind do not displace another. An answer has the first kind that applies. */
+enum stats_recent_kind {
+    STATS_RECENT_5XX,
+    STATS_RECENT_4XX,
+    STATS_RECENT_CUT,  /* the connection ended before the answer did */
+    STATS_RECENT_SLOW, /* it took STATS_SLOW_NS or longer */
+    STATS_RECENT_KINDS
+};
+#define STATS_SLOW_NS UINT64_C(1000000000)
+
+/* One of these answers. */
+struct stats_answer {
+    uint64_t id;
+    uint64_t at_ns; /* when it was ready, CLOCK_MONOTONIC */
+    uint64_t duration_ns;
+    uint64_t body_bytes;
+    uint16_t status;
+    uint16_t site;
+    uint16_t fault;                   /* the place in stats_faults plus 1; 0: none */
+    uint16_t text_len;                /* of `text` */
+    char text[STATS_ANSWER_TEXT_MAX]; /* method and target, without the query; any bytes */
+};
+
+/* A place in a ring. Threads and processes may write it at the same time. Only a place whose first
+ * and last numbers are equal was read whole: `begun` is stored first, and `whole` last. A reader
+ * copies upwards, so it reads `whole` first. */
+struct stats_recent {
+    stats_cell whole; /* the number of the answer, from 1; 0: none */
+    stats_cell word[sizeof(struct stats_answer) / sizeof(uint64_t)];
+    stats_cell begun;
+};
+
+struct stats_recent_ring {
+    _Alignas(CACHE_LINE) stats_cell next;        /* answers so far */
+    struct stats_recent place[STATS_RECENT_MAX]; /* number n, from 0, at n % STATS_RECENT_MAX */
+};
+
 /* The beginning of an arena. Zeroed: nothing is taken. */
 struct stats_arena_header {
     _Alignas(CACHE_LINE) _Atomic uint64_t taken; /* bytes behind this header */
@@ -98,6 +140,7 @@ struct stats_arena_header {
     _Atomic uint32_t first_block;
     _Atomic uint64_t free_blocks; /* a place in the low half; each change raises the high half */
     stats_cell unseen;            /* writers that got no block, so that their counts are lost */
+    struct stats_recent_ring recent[STATS_RECENT_KINDS]; /* of all writers (stats/recent.h) */
 };
 
 /* The master's record of an arena. Only masters write it. */

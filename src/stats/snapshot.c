@@ -4,6 +4,7 @@
 #include "base/histogram.h"
 #include "base/num.h"
 #include "os/usage.h"
+#include "stats/recent.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -79,6 +80,30 @@ static const struct stats_header *header_of(const struct stats_copy *copy)
     return (const struct stats_header *)(const void *)copy->head.at;
 }
 
+/* Keeps the newest answers of all arenas. */
+static void add_recent(const struct stats_answer *answer, struct stats_answer *newest,
+                       unsigned *count)
+{
+    unsigned at = *count;
+    while (at > 0 && newest[at - 1].at_ns < answer->at_ns)
+        at--;
+    if (at == STATS_RECENT_MAX)
+        return;
+    unsigned moved = (*count < STATS_RECENT_MAX ? *count : STATS_RECENT_MAX - 1) - at;
+    memmove(&newest[at + 1], &newest[at], moved * sizeof(*newest));
+    newest[at] = *answer;
+    *count += *count < STATS_RECENT_MAX;
+}
+
+static void read_recent(const struct stats_arena_header *header, struct stats_snapshot *to)
+{
+    struct stats_answer answer;
+    for (unsigned kind = 0; kind < STATS_RECENT_KINDS; kind++)
+        for (unsigned i = 0; i < STATS_RECENT_MAX; i++)
+            if (stats_recent_read(&header->recent[kind].place[i], &answer))
+                add_recent(&answer, to->recent[kind], &to->recent_count[kind]);
+}
+
 /* The survey has found the arena sound. */
 static void add_arena(const struct stats_copy *copy, unsigned index, struct stats_snapshot *to)
 {
@@ -88,6 +113,7 @@ static void add_arena(const struct stats_copy *copy, unsigned index, struct stat
     bool used = atomic_load_explicit(&record->owner, memory_order_relaxed) != 0;
     to->taken_bytes += arena.len;
     to->unseen += cell_of_copy(&header->unseen);
+    read_recent(header, to);
     const _Atomic uint32_t *place = &header->first_block;
     const struct stats_block *block;
     for (; (block = stats_copy_at(arena, place, sizeof(*block))); place = &block->next) {

@@ -59,6 +59,8 @@ struct stats_snapshot {
     struct stats_moment moment[STATS_MOMENTS]; /* the last ones, the oldest first */
     size_t part_count;
     struct stats_part *parts;
+    unsigned recent_count[STATS_RECENT_KINDS];
+    struct stats_answer recent[STATS_RECENT_KINDS][STATS_RECENT_MAX]; /* the newest come first */
 };
 
 /* Sums up a copy, in which damaged arenas become empty. Gives a snapshot, which the caller frees

@@ -19,7 +19,7 @@ typedef const char *draw_screen(struct top_frame *, struct top_canvas *, struct 
 static draw_screen *const screens[TOP_SCREENS] = {
     [TOP_OVERVIEW] = top_overview_draw, [TOP_COUNTERS] = top_counters_draw,
     [TOP_SITES] = top_sites_draw,       [TOP_WORKERS] = top_workers_draw,
-    [TOP_LATENCY] = top_latency_draw,
+    [TOP_LATENCY] = top_latency_draw,   [TOP_RECENT] = top_recent_draw,
 };
 
 static uint64_t heartbeat_age_ns(const struct top_frame *frame)
@@ -104,7 +104,7 @@ static void draw_keys(struct top_canvas *canvas)
     static const struct {
         const char *key, *what;
     } keys[] = {
-        { "q", "quit" },      { "?", "help" },         { "1-5", "screens" },
+        { "q", "quit" },      { "?", "help" },         { "1-6", "screens" },
         { "+-", "interval" }, { "up/down", "choose" }, { "space", "pause" },
     };
     unsigned row = canvas->rows - 1, at = 1;
@@ -121,7 +121,7 @@ static void draw_keys(struct top_canvas *canvas)
 static const struct {
     const char *key, *what;
 } help[] = {
-    { "1 to 5", "the screens: Overview, Counters, Sites, Workers, Latency" },
+    { "1 to 6", "the screens: Overview, Counters, Sites, Workers, Latency, Recent" },
     { "Tab, left, right", "the next or the previous screen" },
     { "up, down, k, j", "select a line; its meaning is shown below" },
     { "PgUp, PgDn, g, G", "a page up or down, the first or the last line" },

@@ -18,3 +18,5 @@ const char *top_workers_draw(struct top_frame *frame, struct top_canvas *canvas,
                              struct top_area area);
 const char *top_latency_draw(struct top_frame *frame, struct top_canvas *canvas,
                              struct top_area area);
+const char *top_recent_draw(struct top_frame *frame, struct top_canvas *canvas,
+                            struct top_area area);

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-const char *const top_screen_names[TOP_SCREENS] = { "Overview", "Counters", "Sites", "Workers",
-                                                    "Latency" };
+const char *const top_screen_names[TOP_SCREENS] = { "Overview", "Counters", "Sites",
+                                                    "Workers",  "Latency",  "Recent" };
 
 enum { FAR = 1u << 20 };
 

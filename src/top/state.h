@@ -10,7 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum top_screen { TOP_OVERVIEW, TOP_COUNTERS, TOP_SITES, TOP_WORKERS, TOP_LATENCY, TOP_SCREENS };
+enum top_screen {
+    TOP_OVERVIEW,
+    TOP_COUNTERS,
+    TOP_SITES,
+    TOP_WORKERS,
+    TOP_LATENCY,
+    TOP_RECENT,
+    TOP_SCREENS
+};
 
 extern const char *const top_screen_names[TOP_SCREENS];
 

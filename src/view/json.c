@@ -6,6 +6,7 @@
 #include "view/view.h"
 
 #include "view/advice.h"
+#include "view/recent.h"
 #include "view/verdict.h"
 #include "json/writer.h"
 
@@ -224,6 +225,30 @@ static void write_advice(struct json_writer *list, const struct view *view)
     json_writer_end(&object, '}');
 }
 
+static void write_recent(struct json_writer *list, const struct view *view)
+{
+    struct view_answer found[VIEW_RECENT_MAX];
+    size_t count = view_recent(view, found);
+    struct json_writer recent = json_writer_begin(list, "recent", '[');
+    for (size_t i = 0; i < count; i++) {
+        const struct stats_answer *answer = found[i].answer;
+        char id[20];
+        snprintf(id, sizeof(id), "%016" PRIx64, answer->id);
+        struct json_writer object = json_writer_begin(&recent, NULL, '{');
+        json_writer_add_text(&object, "kind", view_recent_kind_name(found[i].kind));
+        json_writer_add_seconds(&object, "seconds_ago", found[i].age_ns);
+        json_writer_add_number(&object, "status", answer->status);
+        json_writer_add_seconds(&object, "duration_seconds", answer->duration_ns);
+        json_writer_add_number(&object, "body_bytes", answer->body_bytes);
+        json_writer_add_span(&object, "request", span_of(answer->text, answer->text_len));
+        json_writer_add_text(&object, "cause", found[i].cause);
+        json_writer_add_text(&object, "site", found[i].site);
+        json_writer_add_text(&object, "id", id);
+        json_writer_end(&object, '}');
+    }
+    json_writer_end(&recent, ']');
+}
+
 static void write_processes(struct json_writer *list, const struct view *view)
 {
     struct json_writer processes = json_writer_begin(list, "processes", '[');
@@ -303,6 +328,7 @@ static struct json_writer begin_numbers(const struct view *view, uint64_t after_
     if (s->running)
         write_usage(&top, &view->usage);
     write_processes(&top, view);
+    write_recent(&top, view);
     write_moments(&top, view, after_ns);
     return top;
 }

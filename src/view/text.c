@@ -5,9 +5,11 @@
 #include "view/view.h"
 
 #include "base/calendar.h"
+#include "base/duration.h"
 #include "base/escape.h"
 #include "base/size.h"
 #include "view/advice.h"
+#include "view/recent.h"
 #include "view/table.h"
 #include "view/verdict.h"
 
@@ -259,6 +261,36 @@ static void print_verdicts(const struct view_table *p, const struct view *view)
     }
 }
 
+static void print_age(FILE *out, uint64_t age_ns)
+{
+    uint64_t age_s = age_ns / DURATION_SECOND;
+    if (age_s < 120)
+        fprintf(out, "  %4" PRIu64 " s ago", age_s);
+    else if (age_s < 7200)
+        fprintf(out, "%4" PRIu64 " min ago", age_s / 60);
+    else
+        fprintf(out, "  %4" PRIu64 " h ago", age_s / 3600);
+}
+
+/* What fails right now needs no log. JSON and the page have more of them. */
+static void print_recent(const struct view_table *p, const struct view *view)
+{
+    enum { SHOWN_MAX = 12 };
+    struct view_answer found[VIEW_RECENT_MAX];
+    size_t count = view_recent(view, found);
+    if (count > 0)
+        fprintf(p->out, "\nRecent answers that failed, were slow or were cut\n");
+    for (size_t i = 0; i < count && (i < SHOWN_MAX || p->explain); i++) {
+        char text[VIEW_RECENT_TEXT];
+        view_recent_say(&found[i], text);
+        print_age(p->out, found[i].age_ns);
+        fprintf(p->out, "  %-4s %3u %8s  %016" PRIx64 "  %s", view_recent_kind_name(found[i].kind),
+                found[i].answer->status, duration_format(found[i].answer->duration_ns).text,
+                found[i].answer->id, text);
+        view_table_sentence(p, found[i].cause);
+    }
+}
+
 void view_print_text(const struct view *view, bool explain, FILE *out)
 {
     const struct view_table p = { out, explain };
@@ -284,4 +316,5 @@ void view_print_text(const struct view *view, bool explain, FILE *out)
     }
     print_latency(&p, s);
     print_sites(&p, s);
+    print_recent(&p, view);
 }

@@ -113,11 +113,17 @@ def test_every_key_does_what_the_help_describes(terminal: Terminal, epoll: Serve
         "3": r"^ default",
         "4": r"^ +thread 1",
         "5": r"^ +latency +queue wait +handshake +sending",
+        "6": r"^ +ago +why +took +id +request",
     }
     for key, sign in signs.items():
         terminal.keys(key)
         terminal.wait_for(sign)
-    for key, order in (("Tab", "12345"), ("Right", "12345"), ("BTab", "54321"), ("Left", "54321")):
+    for key, order in (
+        ("Tab", "123456"),
+        ("Right", "123456"),
+        ("BTab", "654321"),
+        ("Left", "654321"),
+    ):
         terminal.keys(order[0])
         for screen in order:
             terminal.wait_for(signs[screen])
@@ -179,9 +185,9 @@ def test_the_screen_follows_the_size_of_the_terminal(terminal: Terminal, epoll: 
     top(terminal, epoll)
     for columns, rows in ((120, 40), (60, 15), (40, 10), (80, 24)):
         terminal.resize(columns, rows)
-        for screen in "12345":
+        for screen in "123456":
             terminal.keys(screen)
-            terminal.wait_for(rf"^ .*{screen} (Overview|Counters|Sites|Workers|Latency)")
+            terminal.wait_for(rf"^ .*{screen} (Overview|Counters|Sites|Workers|Latency|Recent)")
             wait_until(partial(fits, terminal, columns, rows), terminal.text)
     terminal.resize(39, 9)
     terminal.wait_for(r"^weir top needs 40x10")

@@ -171,6 +171,24 @@ function putCertificates({ certificates }) {
     ]));
 }
 
+/** Bytes of a client, with what is invisible or changes the direction of writing made visible. */
+const visible = (words) =>
+    words.replace(/\p{C}|[\u2028\u2029]/gu, (unit) => `\\u{${unit.codePointAt(0).toString(16)}}`);
+
+function putRecent({ recent = [] }) {
+    byId("recent").closest("section").hidden = recent.length === 0;
+    fill(byId("recent").tBodies[0], recent.map((one) => [
+        `${span(one.seconds_ago)} ago`,
+        one.kind,
+        String(one.status),
+        seconds(one.duration_seconds),
+        visible(one.request) || "–",
+        one.cause,
+        one.site || "(no site)",
+        one.id,
+    ]));
+}
+
 function putStatuses({ answers_by_status: answers, unreadable_by_status: unreadable, counters }) {
     const rows = Object.entries(answers)
         .filter(([, number]) => number > 0)
@@ -268,6 +286,7 @@ class Page {
         putMachine(stats, before);
         putHttp2(stats);
         putCertificates(stats);
+        putRecent(stats);
         putSites(stats);
         putStatuses(stats);
         putDurations(stats);

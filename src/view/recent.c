@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "view/recent.h"
+
+#include "base/escape.h"
+
+static const char *reason_of(unsigned status)
+{
+    switch (status) {
+#define STATUS(code, name, reason, sentence) \
+    case code: \
+        return reason;
+#include "http/status.def"
+#undef STATUS
+    default:
+        return "";
+    }
+}
+
+static const char *cause_of(const struct stats_answer *answer, enum stats_recent_kind kind)
+{
+    if (answer->fault > 0)
+        return stats_faults[answer->fault - 1].sentence;
+    if (kind == STATS_RECENT_CUT)
+        return "the connection ended before the answer did";
+    if (kind == STATS_RECENT_SLOW)
+        return "the answer took a second or longer";
+    return reason_of(answer->status);
+}
+
+static struct view_answer answer_of(const struct view *view, enum stats_recent_kind kind,
+                                    unsigned index)
+{
+    const struct stats_snapshot *s = view->snapshot;
+    const struct stats_answer *answer = &s->recent[kind][index];
+    return (struct view_answer){
+        .answer = answer,
+        .kind = kind,
+        .age_ns = view->read_ns > answer->at_ns ? view->read_ns - answer->at_ns : 0,
+        .site = answer->site < s->site_count ? s->site[answer->site].name : "",
+        .cause = cause_of(answer, kind),
+    };
+}
+
+/* Each kind has its newest first. The newest of all that are left follows. */
+size_t view_recent(const struct view *view, struct view_answer out[VIEW_RECENT_MAX])
+{
+    const struct stats_snapshot *s = view->snapshot;
+    unsigned next[STATS_RECENT_KINDS] = { 0 };
+    size_t count = 0;
+    for (;;) {
+        unsigned newest = STATS_RECENT_KINDS;
+        for (unsigned kind = 0; kind < STATS_RECENT_KINDS; kind++)
+            if (next[kind] < s->recent_count[kind] &&
+                (newest == STATS_RECENT_KINDS ||
+                 s->recent[kind][next[kind]].at_ns > s->recent[newest][next[newest]].at_ns))
+                newest = kind;
+        if (newest == STATS_RECENT_KINDS)
+            return count;
+        out[count++] = answer_of(view, (enum stats_recent_kind)newest, next[newest]);
+        next[newest]++;
+    }
+}
+
+const char *view_recent_kind_name(enum stats_recent_kind kind)
+{
+    static const char *const names[STATS_RECENT_KINDS] = {
+        [STATS_RECENT_5XX] = "5xx",
+        [STATS_RECENT_4XX] = "4xx",
+        [STATS_RECENT_CUT] = "cut",
+        [STATS_RECENT_SLOW] = "slow",
+    };
+    return names[kind];
+}
+
+void view_recent_say(const struct view_answer *answer, char out[VIEW_RECENT_TEXT])
+{
+    struct span text = span_of(answer->answer->text, answer->answer->text_len);
+    if (text.len == 0)
+        text = SPAN("-");
+    out[escape_text(out, VIEW_RECENT_TEXT - 1, text, ESCAPE_TEXT)] = '\0';
+}
