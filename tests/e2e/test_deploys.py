@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import EndedError, StreamResetError, connect2
 from tests.e2e.running import Server
-from tests.e2e.test_compression import Get, client
+from tests.e2e.test_compression import Get, client, every
 from tests.e2e.test_roots import switch
 from tests.e2e.wire import Answer, WireError, connect
 from tests.waiting import wait_until
@@ -200,3 +200,49 @@ def test_a_switched_link_below_the_root_is_followed_for_every_file(
                 assert [name_of(get(f"/current{path}")) for path in SIZES] == ["two"] * len(SIZES)
             after = tags(get, "/current")
             assert all(after[path] != before[path] for path in SIZES)
+
+
+@every
+def test_a_large_file_is_read_for_its_tag_in_the_background(
+    server: ServerFactory, site: Path
+) -> None:
+    film = site / "film.bin"
+    running = server("--sandbox", "on", "--h2c", "on", "--compress", "off")
+    seen: list[str] = []
+    for body in (b"1" * 3_000_000, b"2" * 3_000_000):
+        film.write_bytes(body)
+        os.utime(film, (1, 1))
+        for protocol in ("HTTP/1.1", "HTTP/2"):
+            with client(protocol, running) as get:
+                seen.append(tag_in_time(get, body))
+                known = get(FILM, f"If-None-Match: {seen[-1]}")
+                assert (known.status, known.get("ETag")) == (304, seen[-1])
+                part = get(FILM, "Range: bytes=0-0", f"If-Range: {seen[-1]}")
+                assert (part.status, part.body) == (206, body[:1])
+    assert [seen[0]] * 2 + [seen[2]] * 2 == seen
+    assert seen[0] != seen[2]
+
+
+def tag_in_time(get: Get, body: bytes) -> str:
+    """The tag of the film, once it has this body and a tag."""
+
+    def tag() -> str | None:
+        answer = get(FILM)
+        assert answer.status == 200
+        assert answer.get("Last-Modified") is None
+        return answer.get("ETag") if answer.body == body else None
+
+    return wait_until(tag, "the film has a tag") or ""
+
+
+@pytest.mark.parametrize("model", ["fork"])
+def test_without_a_lasting_cache_a_large_file_has_no_tag(server: ServerFactory, site: Path) -> None:
+    film = site / "film.bin"
+    film.write_bytes(bytes(3_000_000))
+    os.utime(film, (1, 1))
+    with client("HTTP/1.1", server()) as get:
+        for _ in range(3):
+            answer = get(FILM)
+            assert (answer.status, len(answer.body)) == (200, 3_000_000)
+            assert (answer.get("ETag"), answer.get("Last-Modified")) == (None, None)
+            assert get(FILM, f"If-Modified-Since: {NEVER}").status == 200
