@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A text as `_headers` and as `_redirects`: whatever it is, the fields of each path fit into an
- * answer, and a redirect stays in one line and leads to the host of its target.
+ * A text as `_headers` and as `_redirects`. Whatever it is, the fields of each path fit into an
+ * answer. A redirect stays in one line, and leads to the host of its target.
  */
 #include "base/check.h"
 #include "config/sitefile.h"

@@ -131,9 +131,19 @@ static bool name_is_hidden(struct span name)
     return name.at[0] == '.' && !span_equal(name, SPAN(".well-known"));
 }
 
+/* The name of the file that a name with an ending of a stored form belongs to. */
+static struct span plain_name(struct span name)
+{
+    for (int v = 0; v < SITE_PLAIN; v++)
+        if (span_ends(name, endings[v]))
+            return span_first(name, name.len - endings[v].len);
+    return name;
+}
+
 /* A filesystem may ignore the case of names. */
 bool site_lookup_has_rules(const struct site *site, struct span name)
 {
+    name = plain_name(name);
     return site->options->rule_files && (span_equal_nocase(name, SPAN("_headers")) ||
                                          span_equal_nocase(name, SPAN("_redirects")));
 }

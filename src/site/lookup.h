@@ -65,7 +65,8 @@ enum { SITE_LOOKUP_MARKDOWN_MAX = PATH_MAX + 4 };
 struct span site_lookup_markdown_path(const struct site_lookup *lookup,
                                       char out[SITE_LOOKUP_MARKDOWN_MAX]);
 
-/* Whether a file of this name in the root has rules of the site, and is not served. */
+/* Whether a file of this name in the root has rules of the site, also in a stored form, and is not
+ * served. */
 bool site_lookup_has_rules(const struct site *site, struct span name);
 
 /* Closes the descriptors that the lookup still holds. */

@@ -6,6 +6,7 @@ tests/unit/config/sitefile_test.c has what each line means.
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -139,12 +140,14 @@ def test_the_files_themselves_are_not_served(
 ) -> None:
     make_site(site)
     (site / "sub/_headers").write_text("a file like any other\n")
+    (site / "_headers.gz").write_bytes(gzip.compress(HEADERS.encode()))
     replace(site / "_redirects", "/rewrite /_headers 200!\n")
     running = following(server, tmp_path, site, "listing = on\nindex = none.html\n")
     with connect(running.address) as connection, connect2(running.address) as client:
         for source in (connection, client):
-            for path in ("/_headers", "/_redirects", "/%5Fheaders", "/rewrite", "/_headers/"):
-                assert source.get(path).status == 404, path
+            for path in ("_headers", "_redirects", "%5Fheaders", "rewrite", "_headers/"):
+                assert source.get(f"/{path}").status == 404, path
+            assert source.get("/_headers.gz").status == 404
             listing = source.get("/").body
             assert b"hello.txt" in listing
             assert b"_headers" not in listing

@@ -108,7 +108,7 @@ static void assert_fields(const struct world *w, const char *path, bool is_error
     assert_in_range(out.len, 0, rules_fields_most(w->rules));
 }
 
-/* What `_redirects` makes of a path and a query: "301! /new", "200 /file", "404 /page", or "-". */
+/* `_redirects` makes this of a path and a query: "301! /new", "200 /file", "404 /page", or "-". */
 static void assert_action(const struct world *w, const char *path, const char *query,
                           const char *expected)
 {
