@@ -13,6 +13,7 @@
 #include "config/path.h"
 #include "config/rules.h"
 #include "config/types.h"
+#include "log/message.h"
 
 /* ---- numbers ---- */
 
@@ -227,6 +228,18 @@ static bool check_below(struct span text, struct config_arena *arena, const char
     return true;
 }
 
+/* A log that goes to a socket. */
+static bool check_message(struct span text, struct config_arena *arena, const char **ret_text,
+                          struct config_reason *ret_reason)
+{
+    *ret_text = config_arena_copy(arena, text);
+    return log_message_is_valid(*ret_text) ||
+           config_problem_refuse(ret_reason,
+                                 "`%.*s` names no socket; write journal, syslog:, syslog:/path or "
+                                 "syslog:udp://192.0.2.1:514",
+                                 config_problem_quote_len(text), text.at);
+}
+
 static bool check_path(const struct config_setting *setting, struct span text, struct span folder,
                        struct config_arena *arena, const char **ret_text,
                        struct config_reason *ret_reason)
@@ -237,6 +250,8 @@ static bool check_path(const struct config_setting *setting, struct span text, s
         *ret_text = config_arena_copy(arena, text);
         return true;
     }
+    if (log && log_message_kind(config_arena_copy(arena, text)) != LOG_MESSAGE_NONE)
+        return check_message(text, arena, ret_text, ret_reason);
     if (log && off)
         return config_problem_refuse(
             ret_reason, "the error log cannot be turned off; write a file, or - for standard "

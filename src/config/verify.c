@@ -9,6 +9,7 @@
 #include "config/store.h"
 #include "config/tls.h"
 #include "config/types.h"
+#include "log/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,6 +101,8 @@ static void check_written(struct config_store *store, enum config_setting_place 
     char parent[PATH_MAX], root[PATH_MAX];
     struct stat info;
     if (!item || strcmp(item->text, "-") == 0 || strcmp(item->text, "off") == 0)
+        return;
+    if (place != SETTING_pid_file && log_message_kind(item->text) != LOG_MESSAGE_NONE)
         return;
     const char *name = config_store_label(store, place, item->origin);
     if (stat(item->text, &info) == 0 && S_ISDIR(info.st_mode)) {

@@ -18,6 +18,8 @@
 
 enum { PEER, REQUEST, REFERER, AGENT, TEXTS };
 
+enum { MESSAGE_AROUND_MAX = 2 * LOG_MESSAGE_HEAD_MAX + 1 };
+
 /* The most bytes around the texts: the stamp, three numbers, the quotes and spaces. And the spaces
  * before the words that few lines have. */
 enum { AROUND_MAX = 120, AROUND_TLS_MAX = 2, AROUND_TRACEPARENT_MAX = 1 };
@@ -179,10 +181,25 @@ static void add_rendered(struct log_access *log, const struct log_access_line *l
                          const struct log_access_details *details)
 {
     struct log_render render;
-    const size_t len_max = log_render_measure(&render, log->layout, line, details, &log->moment,
-                                              log_sink_line_max(log->sink));
-    if (has_room(log, len_max))
-        end_line(log, len_max, log_render_put(&render, log->bytes + log->len));
+    const struct log_message_about about = { .kind = log->sink->message,
+                                             .severity = line->status >= 500 ? LOG_MESSAGE_WARNING
+                                                                             : LOG_MESSAGE_INFO,
+                                             .log = "access",
+                                             .wall_ms = details->wall_ms };
+    const size_t around = about.kind != LOG_MESSAGE_NONE ? MESSAGE_AROUND_MAX : 0;
+    const size_t len_max = around + log_render_measure(&render, log->layout, line, details,
+                                                       &log->moment, log_sink_line_max(log->sink));
+    if (!has_room(log, len_max))
+        return;
+    char *out = log->bytes + log->len;
+    if (about.kind != LOG_MESSAGE_NONE)
+        out += log_message_put_head(out, &about);
+    out = log_render_put(&render, out);
+    if (about.kind == LOG_MESSAGE_JOURNAL) {
+        out += log_message_put_fields(out, &about);
+        *out++ = '\n'; /* an empty line ends the entry in the buffer */
+    }
+    end_line(log, len_max, out);
 }
 
 void log_access_add(struct log_access *log, const struct log_access_line *line, int64_t wall_s)

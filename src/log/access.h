@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/span.h"
 #include "log/file.h"
+#include "log/message.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,7 +29,8 @@ enum log_sink_kind { LOG_SINK_FILE, LOG_SINK_PIPE, LOG_SINK_SOCKET };
 
 /* The destination of the lines, shared by all threads of a process. */
 struct log_access_sink {
-    bool is_file;                    /* named by a path; else standard output or nothing */
+    bool is_named;                   /* by a path or an address; else standard output or nothing */
+    enum log_message message;        /* each line is a datagram */
     const struct log_layout *layout; /* borrowed; NULL: `combined` */
     _Atomic int fd;                  /* -1 when the log is off or could not be opened */
     _Atomic(enum log_sink_kind) kind;
@@ -37,9 +39,9 @@ struct log_access_sink {
     _Atomic uint64_t dropped;        /* lines lost since the start */
 };
 
-/* Opens the sink. The setting is a path for log_file_open, "-" for standard output, or "off" for no
- * log. Borrows the layout, NULL for `combined`, until log_access_close. `opening` may be NULL. The
- * process must ignore SIGPIPE. Returns 0 or -errno. */
+/* Opens the sink. The setting is a path or a socket for log_file_open, "-" for standard output, or
+ * "off" for no log. Borrows the layout, NULL for `combined`, until log_access_close. Datagrams need
+ * one. `opening` may be NULL. The process must ignore SIGPIPE. Returns 0 or -errno. */
 MUST_USE int log_access_open(struct log_access_sink *sink, const char *setting,
                              const struct log_layout *layout, struct log_file_opening *opening);
 

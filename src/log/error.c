@@ -10,6 +10,7 @@
 #include "base/calendar.h"
 #include "base/duration.h"
 #include "base/escape.h"
+#include "log/message.h"
 #include "os/clock.h"
 
 #include <assert.h>
@@ -31,6 +32,7 @@ static _Atomic bool torn;          /* the last line was not written completely *
 
 /* Set before there are threads. */
 static char error_path[PATH_MAX]; /* empty: standard error */
+static enum log_message error_message;
 static void (*divert)(void *context, const char *text);
 static void *divert_context;
 
@@ -58,6 +60,7 @@ void log_error_use(int fd, const char *path, enum log_level level)
 {
     atomic_store(&threshold, (int)level);
     error_path[0] = '\0';
+    error_message = fd != STDERR_FILENO ? log_message_kind(path) : LOG_MESSAGE_NONE;
     if (fd != STDERR_FILENO)
         (void)snprintf(error_path, sizeof(error_path), "%s", path);
     log_error_drop(atomic_exchange(&error_fd, fd));
@@ -125,15 +128,44 @@ static void put_note(struct buf *line, struct span before, unsigned long count, 
     buf_add(line, after);
 }
 
+static struct log_message_about about_message(enum log_level level)
+{
+    static const unsigned severities[] = {
+        [LOG_DEBUG] = LOG_MESSAGE_DEBUG,
+        [LOG_INFO] = LOG_MESSAGE_INFO,
+        [LOG_WARNING] = LOG_MESSAGE_WARNING,
+        [LOG_ERROR] = LOG_MESSAGE_ERROR,
+    };
+    return (struct log_message_about){ .kind = error_message,
+                                       .severity = severities[level],
+                                       .log = "error",
+                                       .wall_ms = os_clock_wall_ms() };
+}
+
+/* Sends a line, which ends with a newline, as a datagram. */
+static bool send_line(struct buf *line, const struct log_message_about *about)
+{
+    line->len += log_message_put_fields(line->at + line->len, about);
+    const size_t len = line->len - (about->kind == LOG_MESSAGE_SYSLOG);
+    return log_message_send(atomic_load_explicit(&error_fd, memory_order_relaxed),
+                            span_of(line->at, len)) == 0;
+}
+
 static void write_text(enum log_level level, struct span text, bool cut, unsigned long held_back)
 {
     enum { NOTES_MAX = 120 }; /* "...", two notes and the newline */
     char bytes[LOG_ERROR_LINE_MAX];
     struct buf line = buf_over(bytes, sizeof(bytes));
-    buf_add_char(&line, '\n');
-    line.len += put_prefix(line.at + line.len, buf_room(&line), level);
+    const struct log_message_about about = about_message(level);
+    const bool is_message = about.kind != LOG_MESSAGE_NONE;
+    if (is_message) {
+        line.len += log_message_put_head(line.at, &about);
+    } else {
+        buf_add_char(&line, '\n');
+        line.len += put_prefix(line.at + line.len, buf_room(&line), level);
+    }
 
-    const size_t room = buf_room(&line) - NOTES_MAX;
+    const size_t room = buf_room(&line) - NOTES_MAX - (is_message ? LOG_MESSAGE_HEAD_MAX : 0);
     if (escape_text(NULL, SIZE_MAX, text, ESCAPE_TEXT) > room)
         cut = true;
     line.len += escape_text(line.at + line.len, room, text, ESCAPE_TEXT);
@@ -144,7 +176,7 @@ static void write_text(enum log_level level, struct span text, bool cut, unsigne
     put_note(&line, SPAN(" (lines lost before this: "), lost_before, SPAN(")"));
     buf_add_char(&line, '\n');
     CHECK(!line.overflow);
-    if (!write_line(line.at, line.len))
+    if (!(is_message ? send_line(&line, &about) : write_line(line.at, line.len)))
         (void)atomic_fetch_add(&lost, lost_before + 1);
 }
 

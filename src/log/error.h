@@ -17,8 +17,9 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 /* A longer line is cut and marked with "...". A pipe takes a line of this length in one piece. */
 enum { LOG_ERROR_LINE_MAX = 2048 };
 
-/* Opens a destination for lines: a file (log_file_open), or standard error for NULL and "-".
- * `opening` may be NULL. Returns a descriptor for log_error_use, or -errno. */
+/* Opens a destination for lines: a file or a socket (log_file_open), or standard error for NULL and
+ * "-". In a datagram the severity is that of the receiver's protocol. `opening`
+ * may be NULL. Returns a descriptor for log_error_use, or -errno. */
 MUST_USE int log_error_open(const char *path, struct log_file_opening *opening);
 
 /* Writes lines of at least `level` to `fd`, which log_error_open returned for `path`. Takes

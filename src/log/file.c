@@ -7,6 +7,7 @@
 #include "log/file.h"
 
 #include "base/num.h"
+#include "log/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -211,6 +212,13 @@ int log_file_open(const char *path, struct log_file_opening *opening)
     };
     asked->why[0] = '\0';
     int rc;
+    if (log_message_kind(path) != LOG_MESSAGE_NONE) {
+        rc = log_message_open(path);
+        if (rc < 0)
+            (void)snprintf(asked->why, sizeof(asked->why), "nothing receives there: %s",
+                           strerror(-rc));
+        return rc;
+    }
     const int own = descriptor_named(path);
     if (own >= 0) {
         char name[32];

@@ -12,6 +12,7 @@
  *   must not have a second name. A file may belong to the workers' user, too.
  *   A folder of the path may be a link. In a shared folder the same rule holds for that link.
  *   /dev/stdout, /dev/stderr, /dev/fd/N and /proc/self/fd/N are descriptors of this process.
+ *   `journal` and `syslog:` are sockets, which log/message.h opens.
  */
 #pragma once
 
@@ -30,7 +31,7 @@ struct log_file_opening {
 /* What a descriptor is, when it is passed to another process. */
 enum log_file_label { LOG_FILE_ACCESS = 'a', LOG_FILE_ERROR = 'e' };
 
-/* Whether the setting names a file, and not "-" or "off". */
+/* Whether the setting names a file or a socket, and not "-" or "off". */
 bool log_file_is_named(const char *setting);
 
 /* Returns a descriptor (CLOEXEC, non-blocking), or -errno. -EPERM: the entry may have been planted.

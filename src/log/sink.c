@@ -57,17 +57,20 @@ static void set_destination(struct log_access_sink *sink, int fd)
 int log_access_open(struct log_access_sink *sink, const char *setting,
                     const struct log_layout *layout, struct log_file_opening *opening)
 {
-    *sink = (struct log_access_sink){ .layout = layout, .is_file = log_file_is_named(setting) };
+    *sink = (struct log_access_sink){ .layout = layout,
+                                      .is_named = log_file_is_named(setting),
+                                      .message = log_message_kind(setting) };
     atomic_init(&sink->fd, -1);
     if (strcmp(setting, "off") == 0)
         return 0;
     const int rc = log_tail_prepare();
     if (rc < 0)
         return rc;
-    const int fd = sink->is_file ? log_file_open(setting, opening) : open_standard_output();
+    const int fd = sink->is_named ? log_file_open(setting, opening) : open_standard_output();
     if (fd < 0)
         return fd;
-    log_tail_examine(fd);
+    if (sink->message == LOG_MESSAGE_NONE)
+        log_tail_examine(fd);
     set_destination(sink, fd);
     atomic_store(&sink->fd, fd);
     return 0;
@@ -76,7 +79,7 @@ int log_access_open(struct log_access_sink *sink, const char *setting,
 int log_access_replace(struct log_access_sink *sink, int fd)
 {
     const int old = atomic_load(&sink->fd);
-    if (old < 0 || !sink->is_file)
+    if (old < 0 || !sink->is_named)
         return 0;
     int result;
     do {
@@ -91,14 +94,14 @@ int log_access_replace(struct log_access_sink *sink, int fd)
 void log_access_close(struct log_access_sink *sink)
 {
     const int fd = atomic_exchange(&sink->fd, -1);
-    if (fd >= 0 && (sink->is_file || fd != STDOUT_FILENO))
+    if (fd >= 0 && (sink->is_named || fd != STDOUT_FILENO))
         (void)close(fd); /* lines that failed are already counted */
 }
 
 size_t log_sink_line_max(const struct log_access_sink *sink)
 {
-    return atomic_load_explicit(&sink->kind, memory_order_relaxed) == LOG_SINK_FILE ? LOG_LINE_MAX
-                                                                                    : PIPE_BUF;
+    const bool file = atomic_load_explicit(&sink->kind, memory_order_relaxed) == LOG_SINK_FILE;
+    return file || sink->message == LOG_MESSAGE_JOURNAL ? LOG_LINE_MAX : PIPE_BUF;
 }
 
 static uint64_t count_lines(const char *at, size_t len)
@@ -213,12 +216,61 @@ static void write_bounded(struct log_access *log, int fd, enum log_sink_kind kin
         drop_all(log);
 }
 
+/* ---- datagrams ---- */
+
+/* The first line of the buffer, from `at` on, with the newline or the empty line that ends it. */
+static size_t len_of_first(const struct log_access *log, size_t at)
+{
+    const bool journal = log->sink->message == LOG_MESSAGE_JOURNAL;
+    const struct span rest = span_of(log->bytes + at, log->len - at);
+    const struct span end = journal ? SPAN("\n\n") : SPAN("\n");
+    const char *found = memmem(rest.at, rest.len, end.at, end.len);
+    CHECK(found != NULL);
+    return (size_t)(found - rest.at) + end.len;
+}
+
+/* -EAGAIN: the receiver has had no space for `patience_ms`. A refusal may belong to an earlier
+ * datagram of UDP, so a second attempt follows. */
+static int send_datagram(int fd, struct span bytes, int patience_ms)
+{
+    struct pollfd room = { .fd = fd, .events = POLLOUT };
+    int rc = log_message_send(fd, bytes);
+    if (rc == -ECONNREFUSED)
+        rc = log_message_send(fd, bytes);
+    if (rc == -ENOBUFS)
+        rc = -EAGAIN;
+    if (rc == -EAGAIN && patience_ms > 0 && poll(&room, 1, patience_ms) == 1)
+        rc = log_message_send(fd, bytes);
+    return rc;
+}
+
+/* Lines for which there is no space stay for the next call. A line that cannot be sent is dropped.
+ * An entry of the journal ends with a newline, and a message of syslog has none. */
+static void write_datagrams(struct log_access *log, int fd, int patience_ms)
+{
+    size_t done = 0;
+    while (done < log->len) {
+        const size_t len = len_of_first(log, done);
+        const int rc = send_datagram(fd, span_of(log->bytes + done, len - 1), patience_ms);
+        if (rc == -EAGAIN)
+            break;
+        if (rc < 0)
+            count_dropped(log, 1);
+        log->lines_pending--;
+        done += len;
+    }
+    log->len -= done;
+    memmove(log->bytes, log->bytes + done, log->len);
+}
+
 void log_sink_write(struct log_access *log, int patience_ms)
 {
     const int fd = atomic_load_explicit(&log->sink->fd, memory_order_relaxed);
     const enum log_sink_kind kind = atomic_load_explicit(&log->sink->kind, memory_order_relaxed);
     if (fd < 0)
         drop_all(log);
+    else if (log->sink->message != LOG_MESSAGE_NONE)
+        write_datagrams(log, fd, patience_ms);
     else if (kind == LOG_SINK_FILE)
         write_file(log, fd);
     else

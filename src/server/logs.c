@@ -40,7 +40,8 @@ static int make_layout(struct server_logs *logs, const struct config *config)
                                                 .fields = config->log_fields,
                                                 .sample = (unsigned)config->log_sample };
     char why[LOG_LAYOUT_WHY_MAX];
-    if (log_layout_is_combined(&request))
+    if (log_layout_is_combined(&request) &&
+        log_message_kind(config->access_log) == LOG_MESSAGE_NONE) /* datagrams need a layout */
         return 0;
     logs->layout = malloc(sizeof(*logs->layout));
     if (!logs->layout)
