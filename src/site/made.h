@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the compressor leaves at an entry: compressed forms of its plain file, and digests of its
- * open files for their tags, until the next comparison with the disk takes them into an entry that
+ * The results of the compressor at an entry: compressed forms of its plain file, and digests of its
+ * open files for their tags. The next comparison with the disk takes them into an entry that
  * replaces this one. So an entry never changes under its readers, and a form never outlives its
  * version of the file.
  *
