@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """`weir-lab capacity`: its options."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from weir_lab.commands.options import (
+    BUILT,
     Build,
     Fresh,
     Handshakes,
@@ -71,7 +71,7 @@ def capacity(
             "its core, or the levels.",
         ),
     ] = True,
-    build: Build = Path("build"),
+    build: Build = BUILT,
     folder: Out = None,
     fresh: Fresh = False,
     seed: Seed = 1,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """`weir-lab compare`: its options."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from weir_lab.commands.options import (
+    BUILT,
     Build,
     Fresh,
     Out,
@@ -57,7 +57,7 @@ def compare(
         int, typer.Option(min=1, help="Repeat the whole comparison, and count the differences.")
     ] = 1,
     generator: Annotated[str, typer.Option(help="load or ab.")] = "load",
-    build: Build = Path("build"),
+    build: Build = BUILT,
     folder: Out = None,
     fresh: Fresh = False,
     seed: Seed = 1,

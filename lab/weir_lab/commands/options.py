@@ -2,6 +2,7 @@
 """Options that several commands share, and the output at the end of each command."""
 
 import os
+import shutil
 import webbrowser
 from enum import StrEnum
 from pathlib import Path
@@ -29,7 +30,15 @@ class Tls(StrEnum):
         return "" if self is Tls.NO else self.value
 
 
-Build = Annotated[Path, typer.Option(help="The folder with the built weir.")]
+def built() -> Path:
+    """The folder of weir: `build` in a clone of the repository, else that of the installed one."""
+    own = Path("build")
+    found = None if (own / "weir").exists() else shutil.which("weir")
+    return Path(found).resolve().parent if found else own
+
+
+BUILT = built()
+Build = Annotated[Path, typer.Option(help="The folder with weir, built or installed.")]
 Out = Annotated[Path | None, typer.Option("--out", help="The folder for results and report.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start again; delete earlier results.")]
 Seed = Annotated[int, typer.Option(help="Seed of random orders and resampling.")]

@@ -2,12 +2,12 @@
 """`weir-lab reproduce`: its options."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from weir_lab.commands.options import (
+    BUILT,
     Build,
     Fresh,
     Out,
@@ -33,7 +33,7 @@ def reproduce(
     documents: Annotated[
         list[str] | None, typer.Argument(help="Any of a b c d e, and sync. Default: all.")
     ] = None,
-    build: Build = Path("build"),
+    build: Build = BUILT,
     folder: Out = None,
     fresh: Fresh = False,
     seed: Seed = 1,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from weir_lab.commands.options import Build, Fresh, Out, Show, finish
+from weir_lab.commands.options import BUILT, Build, Fresh, Out, Show, finish
 from weir_lab.experiments import parse, shared_step
 from weir_lab.experiments import spread as spreading
 from weir_lab.experiments.experiment import Options
@@ -67,7 +67,7 @@ def spread(
     tls_ca_file: Annotated[str, typer.Option(help="As for `dask worker`.")] = "",
     tls_cert: Annotated[str, typer.Option(help="As for `dask worker`.")] = "",
     tls_key: Annotated[str, typer.Option(help="As for `dask worker`.")] = "",
-    build: Build = Path("build"),
+    build: Build = BUILT,
     folder: Out = None,
     fresh: Fresh = False,
     show: Show = False,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """`weir-lab sync`: its options."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from weir_lab.commands.options import (
+    BUILT,
     Build,
     Fresh,
     Out,
@@ -38,7 +38,7 @@ def sync(
     requests: Annotated[int | None, typer.Option(min=1, help="Requests in each trace.")] = None,
     exponents: Annotated[str, typer.Option(help="Exponents of Zipf's law: 0.6,0.8,1,1.2.")] = "",
     sizes: Annotated[str, typer.Option(help="Sizes of caches in % of the objects: 1,10,50.")] = "",
-    build: Build = Path("build"),
+    build: Build = BUILT,
     folder: Out = None,
     fresh: Fresh = False,
     seed: Seed = 1,

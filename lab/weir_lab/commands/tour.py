@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: MIT
 """`weir-lab tour`: its options."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from weir_lab.commands.options import Build, Fresh, Out, Seed, ServerCore, Show, finish, options_for
+from weir_lab.commands.options import (
+    BUILT,
+    Build,
+    Fresh,
+    Out,
+    Seed,
+    ServerCore,
+    Show,
+    finish,
+    options_for,
+)
 from weir_lab.experiments import tour as touring
 
 
 def tour(
-    build: Build = Path("build"),
+    build: Build = BUILT,
     folder: Out = None,
     fresh: Fresh = False,
     seed: Seed = 1,

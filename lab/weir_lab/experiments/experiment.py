@@ -72,7 +72,9 @@ class Options:
 def world(options: Options, files: dict[str, bytes]) -> Iterator[World]:
     """A folder with the files to serve, removed at the end of the block."""
     if not (options.build / "weir").exists():
-        raise LabError(f"{options.build / 'weir'} is not built; run `make build` first")
+        raise LabError(
+            f"{options.build / 'weir'} does not exist; run `make build`, or install weir"
+        )
     options.out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=options.out.resolve()))
     folder.chmod(0o755)

@@ -122,7 +122,7 @@ def run(options: Options, question: Question) -> tuple[Report, int]:
     parse.seconds("--skew-limit", question.skew_limit)
     weir = options.build / "weir"
     if not weir.exists():
-        raise LabError(f"{weir} is not built; run `make build` first")
+        raise LabError(f"{weir} does not exist; run `make build`, or install weir")
     _check_slos(weir, question.slos)
     total = len(question.levels) * question.repeats
     store = store_for(options, question.plan(), "load")
