@@ -249,6 +249,23 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_site_is_served(
 
 
 @ONE_MODEL
+def test_files_of_the_greatest_length_are_used(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    headers = "".join(f"/{n}\n  X-Number: {n}\n" for n in range(100))
+    redirects = "".join(f"/{n} /to/{n} 301\n" for n in range(2100))
+    make_site(site, headers, redirects)
+    running = following(server, tmp_path, site)
+    with connect(running.address) as connection, connect2(running.address) as client:
+        for source in (connection, client):
+            for number in (0, 99, 100, 2099):
+                answer = source.get(f"/{number}")
+                assert summary(answer) == (301, f"/to/{number}")
+                assert answer.get("X-Number") == (str(number) if number < 100 else None)
+    assert read(running.master.pid)["gauges"]["site_rules_refused"] == 0
+
+
+@ONE_MODEL
 def test_a_rule_with_networks_guards_what_the_files_add(
     server: ServerFactory, tmp_path: Path, site: Path
 ) -> None:
