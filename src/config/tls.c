@@ -136,18 +136,21 @@ static void check_early_hints(struct config_store *store, const struct config_se
                                config_store_label(store, SETTING_early_hints, hints->origin));
 }
 
+/* A proxy of `forwarded-from` may speak https with the clients. */
 static void check_site_without_tls(struct config_store *store,
                                    const struct config_section_values *site)
 {
     const struct config_item *redirect = config_store_first(site, SETTING_https_redirect);
-    if (is_on(redirect))
+    const bool has_proxy = config_store_first(&store->server, SETTING_forwarded_from) != NULL;
+    if (is_on(redirect) && !has_proxy)
         config_problem_error(&store->problems, redirect->origin,
                              "%sthere is no address to redirect to: no `listen` begins with "
-                             "https://",
+                             "https://, and no `forwarded-from` names a proxy that speaks https",
                              config_store_label(store, SETTING_https_redirect, redirect->origin));
     if (!has_tls_page(store))
         warn_of_no_effect(store, site, SETTING_tls_certificates);
-    warn_of_no_effect(store, site, SETTING_hsts_s);
+    if (!has_proxy)
+        warn_of_no_effect(store, site, SETTING_hsts_s);
 }
 
 /* The server can make a certificate for this machine alone, and needs one of the operator for

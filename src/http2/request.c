@@ -57,7 +57,8 @@ enum use {
     USED(REFERER) \
     USED(TRACEPARENT) \
     USED(USER_AGENT) \
-    USED(X_FORWARDED_FOR)
+    USED(X_FORWARDED_FOR) \
+    USED(X_FORWARDED_PROTO)
 
 static const uint8_t uses[HTTP2_NAME_COUNT] = {
 #define USED(name) [HTTP2_NAME_##name] = USE_WRITE,

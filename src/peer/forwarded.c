@@ -121,20 +121,28 @@ static bool take_pair(struct span *rest, struct span *ret_name, struct span *ret
     return take_value(rest, ret_value);
 }
 
-/* Pairs with semicolons between them. `ret_for` is the value of `for`, or empty. */
-static bool parse_pairs(struct span element, struct span *ret_for)
+/* Keeps the value of a pair that is read. False: an element has it once. */
+static bool keep_value(struct span *kept, struct span value)
+{
+    if (kept->at)
+        return false;
+    *kept = value;
+    return true;
+}
+
+/* Pairs with semicolons between them. The results are the values of `for` and `proto`, or empty. */
+static bool parse_pairs(struct span element, struct span *ret_for, struct span *ret_proto)
 {
     struct span rest = skip_spaces(element), name, value;
-    *ret_for = span_of(NULL, 0);
+    *ret_for = *ret_proto = span_of(NULL, 0);
     for (;;) {
         if (rest.len > 0 && rest.at[0] != ';') {
             if (!take_pair(&rest, &name, &value))
                 return false;
-            const bool is_for = span_equal_nocase(name, SPAN("for"));
-            if (is_for && ret_for->at)
+            if (span_equal_nocase(name, SPAN("for")) && !keep_value(ret_for, value))
                 return false;
-            if (is_for)
-                *ret_for = value;
+            if (span_equal_nocase(name, SPAN("proto")) && !keep_value(ret_proto, value))
+                return false;
         }
         rest = skip_spaces(rest);
         if (rest.len == 0)
@@ -145,13 +153,25 @@ static bool parse_pairs(struct span element, struct span *ret_for)
     }
 }
 
-static enum node parse_element(enum peer_forwarded_form form, struct span element,
+static enum peer_forwarded_scheme scheme_of(struct span text)
+{
+    return span_equal_nocase(text, SPAN("https"))  ? PEER_FORWARDED_HTTPS
+           : span_equal_nocase(text, SPAN("http")) ? PEER_FORWARDED_HTTP
+                                                   : PEER_FORWARDED_NO_SCHEME;
+}
+
+/* Sets f->scheme, too. */
+static enum node parse_element(struct peer_forwarded *f, struct span element,
                                struct peer_address *ret_address)
 {
-    struct span node = element;
-    if (form == PEER_FORWARDED && !parse_pairs(element, &node))
+    struct span node = element, proto = span_of(NULL, 0);
+    f->scheme = PEER_FORWARDED_NO_SCHEME;
+    if (f->form == PEER_FORWARDED && !parse_pairs(element, &node, &proto))
         return NODE_BAD;
-    return node.at ? parse_node(node, ret_address) : NODE_HIDDEN;
+    const enum node kind = node.at ? parse_node(node, ret_address) : NODE_HIDDEN;
+    if (kind != NODE_BAD)
+        f->scheme = scheme_of(proto);
+    return kind;
 }
 
 /* ---- all of them ---- */
@@ -166,16 +186,16 @@ static size_t start_of_last(struct span line)
 }
 
 /* Reads the last element of `line`, and removes it with the comma before it. */
-static enum node take_last(enum peer_forwarded_form form, struct span *line,
+static enum node take_last(struct peer_forwarded *f, struct span *line,
                            struct peer_address *ret_address)
 {
     enum node node = NODE_BAD;
     size_t start = line->len + 1;
     for (unsigned tries = 0; node == NODE_BAD && start > 0; tries++) {
-        if (tries > (form == PEER_FORWARDED ? PEER_FORWARDED_COMMAS_MAX : 0))
+        if (tries > (f->form == PEER_FORWARDED ? PEER_FORWARDED_COMMAS_MAX : 0))
             break;
         start = start_of_last(span_first(*line, start - 1));
-        node = parse_element(form, span_trim(span_skip(*line, start)), ret_address);
+        node = parse_element(f, span_trim(span_skip(*line, start)), ret_address);
     }
     *line = span_first(*line, start > 0 ? start - 1 : 0);
     return node;
@@ -192,7 +212,7 @@ static struct span trim_end(struct span line)
 /* Whether the elements before this one are to be read. */
 static bool use_node(struct peer_forwarded *f, enum node node, const struct peer_address *address)
 {
-    if (node != NODE_ADDRESS || ++f->elements > PEER_FORWARDED_ELEMENTS_MAX) {
+    if (++f->elements > PEER_FORWARDED_ELEMENTS_MAX || node != NODE_ADDRESS) {
         f->result = node == NODE_HIDDEN ? PEER_FORWARDED_HIDDEN : PEER_FORWARDED_MALFORMED;
         return false;
     }
@@ -206,8 +226,26 @@ bool peer_forwarded_read(struct peer_forwarded *forwarded, struct span line)
 {
     for (line = trim_end(line); line.len > 0; line = trim_end(line)) {
         struct peer_address address;
-        const enum node node = take_last(forwarded->form, &line, &address);
+        const enum node node = take_last(forwarded, &line, &address);
         if (!use_node(forwarded, node, &address))
+            return false;
+    }
+    return true;
+}
+
+bool peer_forwarded_read_scheme(struct peer_forwarded *forwarded, struct span line)
+{
+    const unsigned place = forwarded->elements > 0 ? forwarded->elements : 1;
+    for (line = trim_end(line); line.len > 0; line = trim_end(line)) {
+        const size_t start = start_of_last(line);
+        const enum peer_forwarded_scheme scheme = scheme_of(span_trim(span_skip(line, start)));
+        line = span_first(line, start > 0 ? start - 1 : 0);
+        forwarded->schemes++;
+        if (forwarded->schemes == 1 || forwarded->schemes == place)
+            forwarded->scheme = scheme;
+        else
+            forwarded->scheme = PEER_FORWARDED_NO_SCHEME; /* a list that is shorter than `place` */
+        if (forwarded->schemes == place)
             return false;
     }
     return true;

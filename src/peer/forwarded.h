@@ -7,6 +7,9 @@
  * So the elements are read from the last to the first, as long as the addresses are those of
  * trusted proxies. The first other address is the client. The text before it is not read, and
  * cannot spoil the rest.
+ *
+ * The scheme by which the client has sent its request is in the same element of Forwarded (proto),
+ * or in X-Forwarded-Proto.
  */
 #pragma once
 
@@ -29,15 +32,28 @@ enum peer_forwarded_result {
     PEER_FORWARDED_MALFORMED /* the field is to be ignored */
 };
 
+enum peer_forwarded_scheme {
+    PEER_FORWARDED_NO_SCHEME, /* the proxy names none, or another one */
+    PEER_FORWARDED_HTTP,
+    PEER_FORWARDED_HTTPS
+};
+
 /* The state of reading one request. Set the first two members, and zero the rest. */
 struct peer_forwarded {
     enum peer_forwarded_form form;
     const struct peer_networks *trusted;
     enum peer_forwarded_result result;
+    enum peer_forwarded_scheme scheme; /* of the client's request */
     struct peer_address client;
     unsigned elements; /* private: how many were read */
+    unsigned schemes;  /* private: elements of X-Forwarded-Proto that were read */
 };
 
 /* Reads one line of the field. Lines come from the last to the first. True: the line before it is
  * to be read as well. */
 bool peer_forwarded_read(struct peer_forwarded *forwarded, struct span line);
+
+/* The same for a line of X-Forwarded-Proto, after those of X-Forwarded-For. A proxy writes one
+ * scheme in place of what it has received, or appends one. A single scheme is that of the client.
+ * Of several, the scheme at the place of the client's address counts, from the end. */
+bool peer_forwarded_read_scheme(struct peer_forwarded *forwarded, struct span line);

@@ -277,7 +277,9 @@ int server_resources_open(struct server_resources *resources, const struct confi
 void server_resources_use_tls(struct server_resources *resources, const struct config *config,
                               const struct server_tls *tls, uint16_t port)
 {
+    enum { HTTPS_PORT = 443 };
     resources->shared.tls = tls ? tls->server : NULL;
+    port = port > 0 ? port : HTTPS_PORT; /* of a proxy */
     for (unsigned i = 0; i < resources->site_count; i++)
         resources->sites[i].https_port = config->sites[i].https_redirect ? port : 0;
 }

@@ -433,9 +433,9 @@ void session_answer_ready(struct session_exchange *x, const struct session_ready
     end_staged(x, ready->status, 0);
 }
 
-/* A redirect to the path of the request, with `slash` behind it. */
+/* A redirect to the path of the request, with `slash` behind it. `lines` are added to the head. */
 static void answer_location(struct session_exchange *x, enum http_status status, struct span origin,
-                            struct span slash)
+                            struct span slash, struct span lines)
 {
     char field[SESSION_ANSWER_ROOM / 4];
     struct buf location = buf_over(field, sizeof(field));
@@ -448,6 +448,7 @@ static void answer_location(struct session_exchange *x, enum http_status status,
         buf_add(&location, x->target.query);
     }
     buf_add(&location, SPAN("\r\n"));
+    buf_add(&location, lines);
     if (location.overflow)
         session_answer_status(x, HTTP_URI_TOO_LONG);
     else
@@ -456,12 +457,12 @@ static void answer_location(struct session_exchange *x, enum http_status status,
 
 void session_answer_redirect(struct session_exchange *x)
 {
-    answer_location(x, HTTP_MOVED_PERMANENTLY, SPAN(""), SPAN("/"));
+    answer_location(x, HTTP_MOVED_PERMANENTLY, SPAN(""), SPAN("/"), SPAN(""));
 }
 
-void session_answer_redirect_to(struct session_exchange *x, struct span origin)
+void session_answer_redirect_to(struct session_exchange *x, struct span origin, struct span lines)
 {
-    answer_location(x, HTTP_PERMANENT_REDIRECT, origin, SPAN(""));
+    answer_location(x, HTTP_PERMANENT_REDIRECT, origin, SPAN(""), lines);
 }
 
 void session_answer_options(struct session_exchange *x)

@@ -53,6 +53,8 @@ struct session_exchange {
     bool head_only;                    /* the method is HEAD; set when only that could be read */
     bool body_read;                    /* the body of the request has already been read */
     bool by_accept;                    /* the answer was selected by Accept */
+    bool secure;                       /* the client has sent the request over TLS */
+    bool scheme_named;                 /* a proxy says so, or that it has not */
     struct session_framing *framing;   /* of HTTP/2; NULL: HTTP/1.1 */
     bool admitted;                     /* the password is right */
     uint8_t cache;                     /* enum log_cache: whether the cache had the entry */
@@ -112,8 +114,9 @@ void session_answer_ready(struct session_exchange *x, const struct session_ready
 /* Answers 301 to the same path with a slash at its end. */
 void session_answer_redirect(struct session_exchange *x);
 
-/* Answers 308 to the same path and query at `origin`: scheme, host and port. */
-void session_answer_redirect_to(struct session_exchange *x, struct span origin);
+/* Answers 308 to the same path and query at `origin`: scheme, host and port. `lines` are added to
+ * the head. */
+void session_answer_redirect_to(struct session_exchange *x, struct span origin, struct span lines);
 
 /* The place of its site in the statistics; 0: it has none. */
 unsigned session_answer_site(const struct session_exchange *x);

@@ -16,6 +16,7 @@ static inline struct session_exchange begin_exchange(struct session *s, uint64_t
         .out = s->output,
         .id = session_thread_next_id(s->thread),
         .began_ns = began_ns,
+        .secure = s->tls_wanted,
     };
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The client of one request that a proxy has forwarded. The setting forwarded-from names the
- * proxies, and forwarded-field the one field that they write. The other field is ignored, because
- * a proxy that does not write it passes on what the client wrote there.
+ * The client of one request that a proxy has forwarded, and the scheme that the client has used.
+ * The setting forwarded-from names the proxies, and forwarded-field the one field that they write.
+ * The other field is ignored, because a proxy that does not write it passes on what the client
+ * wrote there.
  */
 #pragma once
 
@@ -23,5 +24,5 @@ struct session_forwarding {
 bool session_forwarded_trusts(const struct session_shared *shared, const struct session_peer *peer);
 
 /* Fills *client, and sets x->client to it: the client that the fields of the request name, or the
- * peer if they name none. Private to session/. */
+ * peer if they name none. Sets x->secure if they name the scheme. Private to session/. */
 void session_forwarded_find(struct session_exchange *x, struct session_peer *client);

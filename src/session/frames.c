@@ -169,7 +169,7 @@ static bool has_ready_block(const struct session_exchange *x, const struct site_
 /* The fields that the site adds to every answer. */
 static void add_site_fields(const struct session_exchange *x, struct buf *block)
 {
-    if (x->session->tls_wanted)
+    if (x->secure)
         buf_add(block, x->site->fields.block_over_tls);
     buf_add(block, x->site->fields.block);
 }

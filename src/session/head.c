@@ -25,7 +25,7 @@ static void add_lines(const struct session_exchange *x, struct buf *head, enum h
         buf_add(head, SPAN("Vary: Accept\r\n"));
     if (__builtin_expect(x->origin_line.len > 0, 0))
         buf_add(head, x->origin_line);
-    if (__builtin_expect(x->session->tls_wanted, 0) && x->site)
+    if (__builtin_expect(x->secure, 0) && x->site)
         buf_add(head, x->site->fields.over_tls);
     if (x->site)
         buf_add(head, status < HTTP_BAD_REQUEST ? x->site->fields.all : x->site->fields.of_errors);

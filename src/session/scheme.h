@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers that the scheme of a connection decides, before the path is looked up. A plain request
- * may have to go to https. A request over TLS may be for a site that the certificate does not
- * cover.
+ * Answers that the scheme of a request decides, before the path is looked up. A plain request may
+ * have to go to https. A request over TLS may be for a site that the certificate does not cover.
  *
  * Private to session/.
  */

@@ -74,6 +74,8 @@ static void explain_target(struct trace *t)
     if (target->has_query)
         trace_add(t, "query", "`%.*s`; only listings and redirects use it", (int)target->query.len,
                   target->query.at);
+    if (trace->scheme_named)
+        trace_add(t, "scheme", "%s, as the proxy says", trace->secure ? "https" : "http");
 }
 
 static void explain_site(struct trace *t)
@@ -415,7 +417,7 @@ static void explain_refusal(struct trace *t)
         trace_set_cause(t, "no site has the host `%.*s`", (int)trace->target.host.len,
                         trace->target.host.at);
     } else if (trace->to_https) {
-        trace_set_cause(t, "the site has `https-redirect = on`, and this request has no TLS");
+        trace_set_cause(t, "the site has `https-redirect = on`, and the client has used http");
     } else if (trace->denied) {
         explain_denial(t, trace->match.gate);
     } else if (answering_rule(trace)) {

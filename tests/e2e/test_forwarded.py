@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.certificates import Pair, secure, trusting
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import Client
 from tests.e2e.proxied import ELSEWHERE, EVERYWHERE, PROXY, connect_from, line, logged, peers
 from tests.e2e.running import Server
 from tests.e2e.statistics import settled, wait_for
 from tests.e2e.test_check import weir
-from tests.e2e.wire import connect
+from tests.e2e.wire import Answer, connect
 from tests.waiting import wait_until
 
 HELLO = b"hello\n"
@@ -86,6 +87,91 @@ def test_http2_names_clients_likewise(server: ServerFactory, tmp_path: Path) -> 
             assert client.get(f"/hello.txt?{number}", field).body == HELLO
         assert client.get("/hello.txt?4").body == HELLO
     assert peers(log, 4) == ["192.0.2.1", "192.0.2.2", "192.0.2.3", PROXY]
+
+
+def behind_tls(server: ServerFactory, site: Path, conf: Path, field: str) -> Server:
+    conf.write_text(
+        f"[server]\nlisten = {EVERYWHERE}\nh2c = on\n"
+        f"forwarded-from = {TRUSTED}\nforwarded-field = {field}\n"
+        f"[site a]\nroot = {site}\nhttps-redirect = on\nhsts = 1h\n"
+    )
+    return server("-c", str(conf), folder=None, listen=())
+
+
+def served(answer: Answer) -> bool:
+    """Whether the file is served as over https. Otherwise the answer leads to https."""
+    hsts = answer.get("Strict-Transport-Security")
+    if answer.status == 200:
+        assert (answer.body, hsts) == (HELLO, "max-age=3600")
+    else:
+        got = (answer.status, answer.get("Location"), hsts)
+        assert got == (308, "https://a/hello.txt", None)
+    return answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("field", "https", "http"),
+    [
+        ("x-forwarded-for", "X-Forwarded-Proto: https", "X-Forwarded-Proto: http"),
+        ("forwarded", "Forwarded: for=192.0.2.1;proto=https", "Forwarded: proto=http"),
+    ],
+)
+def test_the_scheme_that_a_proxy_names_decides_about_https(
+    server: ServerFactory, site: Path, tmp_path: Path, field: str, https: str, http: str
+) -> None:
+    running = behind_tls(server, site, tmp_path / "weir.conf", field)
+    varies = https.partition(":")[0]
+    for http2 in (False, True):
+        for source, text, is_served, vary in [
+            (PROXY, https, True, None),
+            (PROXY, http, False, varies),
+            (PROXY, "X-Other: https", False, None),
+            (ELSEWHERE, https, False, None),
+        ]:
+            with connect_from(running, source) as connection:
+                name, _, value = text.partition(": ")
+                if http2:
+                    pair = (name.lower().encode(), value.encode())
+                    answer = Client(connection).get("/hello.txt", pair)
+                else:
+                    answer = connection.get("/hello.txt", "a", text)
+            assert served(answer) == is_served, (source, text, http2)
+            assert is_served or answer.get("Vary") == vary
+
+
+@pytest.mark.parametrize("model", ["percore"])
+def test_a_proxy_over_tls_can_say_that_its_client_has_none(
+    server: ServerFactory, site: Path, tmp_path: Path, pair: Pair
+) -> None:
+    conf = tmp_path / "weir.conf"
+    conf.write_text(
+        "[server]\nlisten = https://127.0.0.1:0\nforwarded-from = 127.0.0.1\n"
+        f"[site a]\nroot = {site}\nhttps-redirect = on\nhsts = 1h\n{pair.settings()}"
+    )
+    running = server("-c", str(conf), folder=None, listen=())
+    with secure(running.address, trusting(pair)) as connection:
+        for fields, is_served in [
+            (["X-Forwarded-Proto: http"], False),
+            (["X-Forwarded-Proto: https"], True),
+            ([], True),
+            (["X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https, http"], False),
+        ]:
+            assert served(connection.get("/hello.txt", "a", *fields)) == is_served
+
+
+@pytest.mark.parametrize("model", ["percore"])
+def test_trace_shows_the_scheme_that_a_proxy_names(
+    server: ServerFactory, site: Path, tmp_path: Path
+) -> None:
+    conf = tmp_path / "weir.conf"
+    behind_tls(server, site, conf, "x-forwarded-for")
+    words = ("trace", "/hello.txt", "-c", str(conf), "--host", "a", "--from", PROXY)
+    done = weir(*words, "-H", "X-Forwarded-Proto: http", cwd=tmp_path)
+    assert "scheme      http, as the proxy says\n" in done.stdout
+    assert "`https-redirect = on`, and the client has used http" in done.stdout
+    done = weir(*words, "-H", "X-Forwarded-Proto: https", cwd=tmp_path)
+    assert "scheme      https, as the proxy says\n" in done.stdout
+    assert "200" in done.stdout
 
 
 def test_a_large_answer_has_the_client_in_its_line(

@@ -139,8 +139,11 @@ static void reports_settings_that_need_an_https_address(void **state)
                     "weir.conf:5: warning: hsts: this has no effect: no address of `listen` begins "
                     "with https://\n"
                     "weir.conf:6: error: https-redirect: there is no address to redirect to: no "
-                    "`listen` begins with https://\n");
+                    "`listen` begins with https://, and no `forwarded-from` names a proxy that "
+                    "speaks https\n");
     assert_problems(SITE "hsts = off\nhttps-redirect = off\n", "");
+    assert_problems(
+        "[server]\nforwarded-from = 10.0.0.0/8\n" SITE "hsts = 1h\nhttps-redirect = on\n", "");
 }
 
 static void http_2_has_a_setting_for_each_kind_of_address(void **state)

@@ -162,6 +162,91 @@ static void reads_forwarded(void **state)
         assert_row(PEER_FORWARDED, &forwarded[i]);
 }
 
+struct scheme_row {
+    enum peer_forwarded_scheme scheme;
+    const char *clients; /* the line with addresses; NULL: none */
+    const char *lines[LINES_MAX];
+};
+
+/* Reads X-Forwarded-For and X-Forwarded-Proto, or Forwarded. */
+static void assert_scheme(enum peer_forwarded_form form, const struct scheme_row *row)
+{
+    struct peer_network network;
+    assert_true(peer_network_parse(SPAN("10.0.0.0/8"), &network));
+    const struct peer_networks trusted = { &network, 1, false };
+    struct peer_forwarded f = { .form = form, .trusted = &trusted };
+    struct guard guard;
+    if (row->clients) {
+        (void)peer_forwarded_read(&f, guard_text(&guard, row->clients));
+        guard_done(&guard);
+    }
+    bool more = true;
+    for (size_t i = LINES_MAX; i > 0 && more; i--) {
+        if (!row->lines[i - 1])
+            continue;
+        more = peer_forwarded_read_scheme(&f, guard_text(&guard, row->lines[i - 1]));
+        guard_done(&guard);
+    }
+    if (f.scheme != row->scheme)
+        fail_msg("`%s`, `%s`: scheme %d instead of %d", row->clients ? row->clients : "none",
+                 row->lines[0] ? row->lines[0] : "none", (int)f.scheme, (int)row->scheme);
+}
+
+static void a_single_scheme_is_that_of_the_client(void **state)
+{
+    (void)state;
+    static const struct scheme_row rows[] = {
+        { PEER_FORWARDED_HTTPS, NULL, { "https" } },
+        { PEER_FORWARDED_HTTP, NULL, { "HTTP" } },
+        { PEER_FORWARDED_HTTPS, "192.0.2.1", { " , HTTPS ," } },
+        { PEER_FORWARDED_HTTPS, "192.0.2.1, 10.0.0.1, 10.0.0.2", { "https" } },
+        { PEER_FORWARDED_HTTPS, "nonsense", { "https" } },
+        { PEER_FORWARDED_NO_SCHEME, "192.0.2.1", { NULL } },
+        { PEER_FORWARDED_NO_SCHEME, "192.0.2.1", { "" } },
+        { PEER_FORWARDED_NO_SCHEME, "192.0.2.1", { "ftp" } },
+        { PEER_FORWARDED_NO_SCHEME, "192.0.2.1", { "https;" } },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_scheme(PEER_X_FORWARDED_FOR, &rows[i]);
+}
+
+static void of_several_schemes_that_at_the_place_of_the_client_counts(void **state)
+{
+    (void)state;
+    static const struct scheme_row rows[] = {
+        { PEER_FORWARDED_HTTP, NULL, { "https, http" } },
+        { PEER_FORWARDED_HTTP, "192.0.2.1", { "https, http" } },
+        { PEER_FORWARDED_HTTP, "192.0.2.1", { "https", "http" } },
+        { PEER_FORWARDED_HTTPS, "192.0.2.1, 10.0.0.1", { "http, https, http" } },
+        { PEER_FORWARDED_HTTPS, "192.0.2.1, 10.0.0.1", { "http", "https", "http" } },
+        { PEER_FORWARDED_HTTPS, "192.0.2.2, 192.0.2.1", { "http, https" } },
+        { PEER_FORWARDED_HTTPS, "192.0.2.1, unknown, 10.0.0.1", { "http, https, http" } },
+        { PEER_FORWARDED_NO_SCHEME, "192.0.2.1, 10.0.0.1, 10.0.0.2", { "https, http" } },
+        { PEER_FORWARDED_NO_SCHEME, "192.0.2.1, 10.0.0.1", { "ftp, http" } },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_scheme(PEER_X_FORWARDED_FOR, &rows[i]);
+}
+
+static void the_element_of_the_client_has_its_scheme(void **state)
+{
+    (void)state;
+    static const struct scheme_row rows[] = {
+        { PEER_FORWARDED_HTTPS, "for=192.0.2.1;proto=https", { NULL } },
+        { PEER_FORWARDED_HTTP, "Proto=\"HTTP\";for=192.0.2.1", { NULL } },
+        { PEER_FORWARDED_HTTPS, "for=192.0.2.1;proto=https, for=10.0.0.1;proto=http", { NULL } },
+        { PEER_FORWARDED_HTTP, "for=192.0.2.1;proto=https, for=192.0.2.2;proto=http", { NULL } },
+        { PEER_FORWARDED_HTTPS, "for=unknown;proto=https", { NULL } },
+        { PEER_FORWARDED_HTTPS, "proto=https", { NULL } },
+        { PEER_FORWARDED_NO_SCHEME, "for=192.0.2.1, for=10.0.0.1;proto=https", { NULL } },
+        { PEER_FORWARDED_NO_SCHEME, "for=192.0.2.1;proto=ws", { NULL } },
+        { PEER_FORWARDED_NO_SCHEME, "for=nonsense;proto=https", { NULL } },
+        { PEER_FORWARDED_NO_SCHEME, "for=192.0.2.1;proto=https;proto=http", { NULL } },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_scheme(PEER_FORWARDED, &rows[i]);
+}
+
 static void reads_a_bounded_number_of_elements(void **state)
 {
     (void)state;
@@ -181,6 +266,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_x_forwarded_for),
         cmocka_unit_test(reads_forwarded),
+        cmocka_unit_test(a_single_scheme_is_that_of_the_client),
+        cmocka_unit_test(of_several_schemes_that_at_the_place_of_the_client_counts),
+        cmocka_unit_test(the_element_of_the_client_has_its_scheme),
         cmocka_unit_test(reads_a_bounded_number_of_elements),
     };
     return cmocka_run_group_tests_name("peer/forwarded", tests, NULL, NULL);
