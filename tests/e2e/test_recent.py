@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import select
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,7 @@ def test_an_answer_that_takes_long_is_noted(server: ServerFactory, large: Path) 
     running = server()
     with connect(running.address) as connection:
         connection.send(ask("/large.bin"))
+        assert connection.socket.recv(1, socket.MSG_PEEK)  # the request has begun
         select.select([], [], [], STALL_S)  # the client takes nothing meanwhile
         assert len(connection.read().body) == large.stat().st_size
     one = a_kind_is_noted(running, "slow")
