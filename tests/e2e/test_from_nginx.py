@@ -32,7 +32,7 @@ AGAIN = 200  # requests without a pause
 SITE_FILES = (
     "index.html about.html app.js app.js.br docs/index.htm files/one.txt images/logo.png "
     "assets/app.css embed/map.html archive/2023.txt intern/a.txt api/a.json .git/config "
-    ".well-known/security.txt"
+    ".well-known/security.txt main.rs"
 )
 REQUEST = re.compile(
     r"(?P<method>[A-Z]+) (?P<target>\S+)(?P<fields>(?: \[[^]]+\])*)(?: from (?P<source>[\d.]+))?"
@@ -274,7 +274,7 @@ def test_a_server_answers_as_the_page_says(
         request(running, place, each, "any.example.com")
     if "access-log" in fragment.text:
         log = place.top / "var/log/weir/access.log"
-        request_line = '"request":"GET / HTTP/1.1"'
+        request_line = '] "GET / HTTP/1.1" 200 11'
         wait_until(lambda: request_line in log.read_text(), "the line is in the log")
 
 
