@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import instructions
+import pytest
+import run_tests
 from instructions import Cost, Row
+from tally import ONE_SKIPPED
 
 PROGRAM = "tests/count_instructions"
 CALLGRIND = f"""\
@@ -109,3 +114,28 @@ def test_a_record_keeps_what_has_hardly_changed() -> None:
     assert set(instructions.updated(counted, rows, "now", all_rows=True).values()) == {
         Row(cost, "now") for cost in counted.values()
     }
+
+
+@pytest.mark.parametrize(
+    ("where", "now", "status"), [("here", 1010, 0), ("here", 1030, 1), ("elsewhere", 1030, 0)]
+)
+def test_growth_fails_only_where_the_record_was_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str, now: float, status: int
+) -> None:
+    record = tmp_path / "record"
+    text = instructions.write_record("here", {"hit": Row(Cost(1000, 10), "first")})
+    record.write_text(text)
+    monkeypatch.setattr(instructions, "RECORD", record)
+    monkeypatch.setattr(instructions, "environment", lambda: where)
+    monkeypatch.setattr(instructions, "count", lambda _: {"hit": Cost(now, 10)})
+    monkeypatch.setattr("sys.argv", ["instructions.py", "build"])
+    assert instructions.main() == status
+    assert record.read_text() == text
+    monkeypatch.setattr("sys.argv", ["instructions.py", "build", "--record", "a reason"])
+    assert instructions.main() == 0
+    assert instructions.main() == 0
+
+
+def test_the_step_is_skipped_where_valgrind_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert run_tests.instructions() == ONE_SKIPPED
