@@ -79,6 +79,7 @@ def test_the_package_has_all_that_a_server_has(package: Path) -> None:
         "/usr/bin/weir",
         "/etc/weir/weir.conf",
         "/etc/logrotate.d/weir",
+        "/usr/share/apparmor/extra-profiles/usr.bin.weir",
         "/usr/share/weir/welcome/index.html",
         "/usr/share/man/man1/weir.1.gz",
         "/usr/share/man/man5/weir.conf.5.gz",
