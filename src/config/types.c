@@ -100,8 +100,8 @@ static const struct config_item *find_type_of(const struct config_item *item,
                                               const struct config_item *end, struct span ending)
 {
     for (; item != end; item = item->next) {
-        struct span rest = span_text(item->text);
-        struct span word = take_type_word(&rest);
+        struct span rest = span_text(item->text), word;
+        (void)take_type_word(&rest); /* the type */
         while ((word = take_type_word(&rest)).len > 0)
             if (span_equal(word, ending))
                 return item;
@@ -113,8 +113,8 @@ void config_types_verify(struct config_store *store, const struct config_section
 {
     const struct config_item *const first = config_store_first(site, SETTING_types);
     for (const struct config_item *item = first; item; item = item->next) {
-        struct span rest = span_text(item->text);
-        struct span ending = take_type_word(&rest);
+        struct span rest = span_text(item->text), ending;
+        (void)take_type_word(&rest); /* the type */
         while ((ending = take_type_word(&rest)).len > 0)
             if (find_type_of(first, item, ending))
                 config_problem_error(&store->problems, item->origin,

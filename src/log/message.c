@@ -114,10 +114,12 @@ static socklen_t read_udp(struct span text, union address *ret_address)
 
 static socklen_t read_address(const char *setting, union address *ret_address)
 {
-    struct span text;
-    if (split_setting(setting, &text) == LOG_MESSAGE_SYSLOG && span_starts(text, udp))
+    struct span text = SPAN("");
+    const enum log_message kind = split_setting(setting, &text);
+    if (kind == LOG_MESSAGE_SYSLOG && span_starts(text, udp))
         return read_udp(span_skip(text, udp.len), ret_address);
-    if (text.at[0] != '/' || text.len >= sizeof(ret_address->un.sun_path))
+    if (kind == LOG_MESSAGE_NONE || text.at[0] != '/' ||
+        text.len >= sizeof(ret_address->un.sun_path))
         return 0;
     *ret_address = (union address){ .un = { .sun_family = AF_UNIX } };
     memcpy(ret_address->un.sun_path, text.at, text.len);

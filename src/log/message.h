@@ -41,7 +41,7 @@ enum {
     LOG_MESSAGE_DEBUG = 7
 };
 
-/* What stands around a line. */
+/* The parts of a datagram beside the line. */
 struct log_message_about {
     enum log_message kind;
     unsigned severity;
