@@ -14,5 +14,7 @@
 MUST_USE bool config_auth_check(enum config_kind kind, struct span text,
                                 struct config_reason *ret_reason);
 
-/* Checks `auth` and `auth-realm` of all sites. */
+/* Checks `auth` and `auth-realm` of all sites and paths, and the order of the sections with
+ * `auth`: none may take the effect of another one without a message. Call it after
+ * config_rules_build. */
 void config_auth_verify(struct config_store *store);

@@ -57,7 +57,8 @@ struct config_path {
 
 /* A field for each SITE_SETTING. */
 struct config_site {
-    const char *name; /* of the section; "default" for the folder on the command line */
+    const char *name;   /* of the section; "default" for the folder on the command line */
+    const char *origin; /* of its heading: "weir.conf:3" */
 #define SERVER_SETTING(...)
 #define SITE_SETTING(field, name, kind, ...) config_field_##kind field;
 #define PATH_SETTING(...)

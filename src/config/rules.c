@@ -326,6 +326,33 @@ static void make_networks(const struct making *m)
     rule->networks = networks;
 }
 
+static enum rules_choice choice_of(const struct making *m, enum config_setting_place place, bool on)
+{
+    if (!config_store_first(m->values, place))
+        return RULES_UNSET;
+    return on ? RULES_ON : RULES_OFF;
+}
+
+/* What the section says about files. */
+static void read_choices(const struct making *m)
+{
+    const char *fallback = m->path->path_fallback;
+    m->rule->listing = choice_of(m, SETTING_path_listing, m->path->path_listing);
+    m->rule->markdown = choice_of(m, SETTING_path_markdown, m->path->path_markdown);
+    m->rule->hidden = choice_of(m, SETTING_path_hidden, m->path->path_hidden);
+    m->rule->index = m->path->path_index[0] ? m->path->path_index : NULL;
+    m->rule->fallback = fallback && strcmp(fallback, "off") == 0 ? "" : fallback;
+}
+
+/* Whether the section has none of the settings that have an effect. */
+static bool changes_nothing(const struct rules_rule *rule)
+{
+    return rule->action == RULES_SERVE && rule->field_count == 0 && rule->network_count == 0 &&
+           rule->listing == RULES_UNSET && rule->hidden == RULES_UNSET &&
+           rule->markdown == RULES_UNSET && rule->auth == RULES_UNSET && !rule->index &&
+           !rule->fallback;
+}
+
 static void make_rule(const struct making *m, const char *root)
 {
     const struct config_item *redirect = config_store_first(m->values, SETTING_redirect);
@@ -338,10 +365,9 @@ static void make_rule(const struct making *m, const char *root)
     check_one_action(m);
     make_fields(m);
     make_networks(m);
-    if (config_store_first(m->values, SETTING_path_listing))
-        rule->listing = m->path->path_listing ? RULES_ON : RULES_OFF;
-    if (config_store_first(m->values, SETTING_path_markdown))
-        rule->markdown = m->path->path_markdown ? RULES_ON : RULES_OFF;
+    read_choices(m);
+    if (m->path->path_auth)
+        rule->auth = strcmp(m->path->path_auth, "off") == 0 ? RULES_OFF : RULES_ON;
     read_action(m);
     if (rule->action == RULES_REDIRECT) {
         check_stars(m, redirect, "redirect");
@@ -351,9 +377,7 @@ static void make_rule(const struct making *m, const char *root)
         check_rewritten(m, rewrite, root);
     }
     /* An error may be why a section has no setting left. */
-    if (m->store->problems.error_count == 0 && rule->action == RULES_SERVE &&
-        rule->field_count == 0 && rule->network_count == 0 && rule->listing == RULES_UNSET &&
-        rule->markdown == RULES_UNSET)
+    if (m->store->problems.error_count == 0 && changes_nothing(rule))
         config_problem_warning(&m->store->problems, m->values->origin,
                                "[path %s] changes nothing: it has no field, network or action",
                                m->path->pattern);
@@ -377,6 +401,7 @@ static void make_own_rule(struct config_store *store, const struct config_site *
     rule->field_count = count;
     rule->listing = site->listing ? RULES_ON : RULES_OFF;
     rule->markdown = site->markdown ? RULES_ON : RULES_OFF;
+    rule->auth = site->auth ? RULES_ON : RULES_OFF;
 }
 
 static void make_rules(struct config_store *store, const struct config_section_values *values,
@@ -396,6 +421,7 @@ static void make_rules(struct config_store *store, const struct config_section_v
     const struct config_section_values *path = values->paths;
     for (unsigned i = 1; i < count; i++, path = path->next) {
         const struct making making = { store, path, &site->paths[i - 1], &rule[i] };
+        rule[i].password = i;
         make_rule(&making, site->root);
     }
     const size_t hsts = site->hsts_s != CONFIG_NEVER ? CONFIG_HSTS_MAX : 0;

@@ -142,7 +142,10 @@ static void build_section(struct config_store *store, const struct config_sectio
 static void build_site(struct config_store *store, const struct config_section_values *values,
                        struct config_site *site)
 {
+    char place[CONFIG_ORIGIN_MAX];
+    config_problem_format_origin(values->origin, place);
     site->name = values->name;
+    site->origin = config_arena_copy(&store->arena, span_text(place));
     build_section(store, values, site);
     for (const struct config_section_values *path = values->paths; path; path = path->next)
         site->path_count++;

@@ -186,6 +186,14 @@ static bool check_name(struct span text, size_t most, const char *what,
                                          config_problem_quote_len(text), text.at, what);
 }
 
+/* TCP_CA_NAME_MAX is 16, with its NUL. */
+static bool check_system_name(const struct config_setting *setting, struct span text,
+                              struct config_reason *ret_reason)
+{
+    return setting->kind == CONFIG_USER ? check_name(text, 32, "user", ret_reason)
+                                        : check_name(text, 15, "congestion control", ret_reason);
+}
+
 static bool check_file_name(struct span text, struct config_reason *ret_reason)
 {
     if (memchr(text.at, '/', text.len))
@@ -213,10 +221,13 @@ static bool has_dot_segment(struct span path)
     return false;
 }
 
-static bool check_below(struct span text, struct config_arena *arena, const char **ret_text,
+static bool check_below(const struct config_setting *setting, struct span text,
+                        struct config_arena *arena, const char **ret_text,
                         struct config_reason *ret_reason)
 {
     struct span path = text;
+    if (setting->kind == CONFIG_FALLBACK && span_equal(text, SPAN("off")))
+        return true;
     while (path.len > 0 && path.at[0] == '/')
         path = span_skip(path, 1);
     if (path.len == 0 || path.at[path.len - 1] == '/' || has_dot_segment(path))
@@ -246,7 +257,8 @@ static bool check_path(const struct config_setting *setting, struct span text, s
 {
     bool log = setting->kind == CONFIG_LOG || setting->kind == CONFIG_LOG_OR_OFF;
     bool off = span_equal(text, SPAN("off"));
-    if (log && (span_equal(text, SPAN("-")) || (off && setting->kind == CONFIG_LOG_OR_OFF))) {
+    bool may_be_off = setting->kind == CONFIG_LOG_OR_OFF || setting->kind == CONFIG_USERS;
+    if ((log && span_equal(text, SPAN("-"))) || (off && may_be_off)) {
         *ret_text = config_arena_copy(arena, text);
         return true;
     }
@@ -284,12 +296,12 @@ static bool check_control(const struct config_setting *setting, struct span text
                                  PATH_OF_SOCKET_MAX);
 }
 
-static bool check_page(struct span text, struct span folder, struct config_arena *arena,
-                       const char **ret_text, struct config_reason *ret_reason)
+static bool check_address(const struct config_setting *setting, struct span text,
+                          struct span folder, struct config_arena *arena, const char **ret_text,
+                          struct config_reason *ret_reason)
 {
-    if (span_equal(text, SPAN("off")))
-        return true;
-    return config_address_check(text, folder, arena, ret_text, ret_reason);
+    return (setting->kind == CONFIG_PAGE && span_equal(text, SPAN("off"))) ||
+           config_address_check(text, folder, arena, ret_text, ret_reason);
 }
 
 static bool check_network(const struct config_setting *setting, struct span text,
@@ -339,9 +351,8 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
 {
     switch (setting->kind) {
     case CONFIG_PAGE:
-        return check_page(text, folder, arena, ret_text, ret_reason);
     case CONFIG_LISTEN:
-        return config_address_check(text, folder, arena, ret_text, ret_reason);
+        return check_address(setting, text, folder, arena, ret_text, ret_reason);
     case CONFIG_HASH:
     case CONFIG_REALM:
         return config_auth_check(setting->kind, text, ret_reason);
@@ -360,10 +371,12 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_REDIRECT:
     case CONFIG_REWRITE:
         return config_rules_check(setting->kind, text, arena, ret_text, ret_reason);
+    case CONFIG_FALLBACK:
     case CONFIG_BELOW:
-        return check_below(text, arena, ret_text, ret_reason);
+        return check_below(setting, text, arena, ret_text, ret_reason);
     case CONFIG_FOLDER:
     case CONFIG_FILE:
+    case CONFIG_USERS:
     case CONFIG_INPUT:
     case CONFIG_LOG:
     case CONFIG_LOG_OR_OFF:
@@ -372,10 +385,9 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
         return check_control(setting, text, folder, arena, ret_text, ret_reason);
     case CONFIG_NAME:
         return check_file_name(text, ret_reason);
-    case CONFIG_WORD: /* TCP_CA_NAME_MAX is 16, with its NUL */
-        return check_name(text, 15, "congestion control", ret_reason);
+    case CONFIG_WORD:
     case CONFIG_USER:
-        return check_name(text, 32, "user", ret_reason);
+        return check_system_name(setting, text, ret_reason);
     case CONFIG_COUNT:
     case CONFIG_ENTRIES:
     case CONFIG_LIMIT:

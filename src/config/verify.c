@@ -10,6 +10,7 @@
 #include "config/tls.h"
 #include "config/types.h"
 #include "log/message.h"
+#include "rules/pattern.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,10 +63,11 @@ static bool check_folder(struct config_store *store, const struct config_section
     return true;
 }
 
-static void check_spa(struct config_store *store, const struct config_section_values *site)
+/* The file of `spa`, of the site or of one of its paths, has to exist at the start. */
+static void check_spa(struct config_store *store, const struct config_section_values *site,
+                      const struct config_item *item)
 {
     const struct config_item *root = config_store_first(site, SETTING_root);
-    const struct config_item *item = config_store_first(site, SETTING_fallback);
     struct stat info;
     if (!item)
         return;
@@ -147,15 +149,36 @@ static void check_root_is_wise(struct config_store *store, const struct config_s
             strcmp(home, path) == 0 && strcmp(path, "/root") != 0 && strcmp(path, "/") != 0)
             config_problem_warning(&store->problems, root->origin,
                                    "%sthis is your home folder: everything in it is served", name);
+}
 
+/* What a path's `hidden = on` shows: `pattern` covers the name, or a file in a folder of that
+ * name. */
+static bool covers_secret(const char *pattern, const char *name)
+{
+    struct rules_pattern parsed;
+    struct rules_captures captures;
+    const char *reason;
+    char path[64];
+    const int len = snprintf(path, sizeof(path), "/%s/x", name);
+    return rules_pattern_parse(span_text(pattern), &parsed, &reason) &&
+           (rules_pattern_matches(&parsed, span_of(path, (size_t)len), &captures) ||
+            rules_pattern_matches(&parsed, span_of(path, (size_t)len - 2), &captures));
+}
+
+/* Warns of secrets that `hidden = on` serves. `pattern`: of a path; NULL: the whole site. */
+static void check_hidden(struct config_store *store, const struct config_section_values *site,
+                         const struct config_item *hidden, const char *pattern)
+{
     static const char *const secret[] = { ".git", ".svn", ".env", ".ssh", ".htpasswd", NULL };
-    const struct config_item *hidden = config_store_first(site, SETTING_hidden);
-    for (const char *const *file = secret; *file && is_on(site, SETTING_hidden); file++) {
-        const char *inside = config_arena_print(&store->arena, "%s/%s", path, *file);
-        if (access(inside, F_OK) == 0)
+    const struct config_item *root = config_store_first(site, SETTING_root);
+    if (!hidden || strcmp(hidden->text, "on") != 0)
+        return;
+    for (const char *const *file = secret; *file; file++) {
+        const char *inside = config_arena_print(&store->arena, "%s/%s", root->text, *file);
+        if ((!pattern || covers_secret(pattern, *file)) && access(inside, F_OK) == 0)
             config_problem_warning(
-                &store->problems, hidden->origin, "%sthis setting also serves %s/%s",
-                config_store_label(store, SETTING_hidden, hidden->origin), root->text, *file);
+                &store->problems, hidden->origin, "%sthis setting also serves %s",
+                config_store_label(store, SETTING_hidden, hidden->origin), inside);
     }
 }
 
@@ -243,8 +266,15 @@ static void check_site(struct config_store *store, const struct config_section_v
     }
     if (!check_folder(store, site, SETTING_root, is_on(site, SETTING_listing)))
         return;
-    check_spa(store, site);
+    check_spa(store, site, config_store_first(site, SETTING_fallback));
     check_root_is_wise(store, site, request);
+    check_hidden(store, site, config_store_first(site, SETTING_hidden), NULL);
+    for (const struct config_section_values *path = site->paths; path; path = path->next) {
+        const struct config_item *fallback = config_store_first(path, SETTING_path_fallback);
+        if (fallback && strcmp(fallback->text, "off") != 0)
+            check_spa(store, site, fallback);
+        check_hidden(store, site, config_store_first(path, SETTING_path_hidden), path->name);
+    }
 }
 
 /* ---- the server ---- */

@@ -10,9 +10,11 @@
 #include "program/rights.h"
 #include "program/serve.h"
 #include "rules/rules.h"
+#include "server/auth.h"
 #include "server/capacity.h"
 #include "server/compression.h"
 #include "server/sitefiles.h"
+#include "trace/path.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,11 +22,13 @@
 struct check_options {
     struct program_configuration configuration;
     bool explain;
-    struct option_list argument; /* FILE or DIR */
+    const char *path;             /* of the arguments; NULL: none */
+    struct option_list arguments; /* FILE or DIR, and a path to explain */
 };
 
 static const struct option check_rows[] = {
-    { "explain", 0, NULL, "print every value in force and where it came from", OPTION_PRESENT,
+    { "explain", 0, NULL,
+      "print every value in force and where it came from, or with PATH its rules", OPTION_PRESENT,
       OPTION_INTO(check_options, explain) },
     { .name = NULL },
 };
@@ -44,26 +48,37 @@ static const char *plural(unsigned count)
     return count == 1 ? "" : "s";
 }
 
-/* Reads the lists of users. A file that this user cannot read is left out: config_read has warned
- * of it. Returns the number of errors. */
+/* Reads a list of users. A file that this user cannot read is left out: config_read has warned of
+ * it. Returns the number of errors. */
+static unsigned check_list(const char *file, const char *origin, const char *site, const char *path)
+{
+    char why[AUTH_WHY_MAX];
+    if (!file || access(file, R_OK) < 0)
+        return 0;
+    struct auth_file *users = auth_file_read(file, why);
+    if (!users) {
+        fprintf(stderr, "%s: error: %s\n", origin, why);
+        return 1;
+    }
+    printf("site %s%s%s%s: %s has %zu user%s\n", site, path ? ", [path " : "", path ? path : "",
+           path ? "]" : "", file, auth_file_count(users), plural((unsigned)auth_file_count(users)));
+    auth_file_free(users);
+    return 0;
+}
+
 static unsigned check_users(const struct config_store *store)
 {
     const struct config *config = config_read_result(store);
     unsigned errors = 0;
     for (unsigned i = 0; i < config->site_count; i++) {
-        char why[AUTH_WHY_MAX], origin[CONFIG_ORIGIN_MAX];
+        char origin[CONFIG_ORIGIN_MAX] = "";
         const struct config_site *site = &config->sites[i];
-        if (!site->auth || access(site->auth, R_OK) < 0)
-            continue;
-        struct auth_file *users = auth_file_read(site->auth, why);
-        config_read_site_origin(store, i, SETTING_auth, 0, origin);
-        if (users)
-            printf("site %s: %s has %zu user%s\n", site->name, site->auth, auth_file_count(users),
-                   plural((unsigned)auth_file_count(users)));
-        else
-            fprintf(stderr, "%s: error: %s\n", origin, why);
-        errors += users == NULL;
-        auth_file_free(users);
+        if (site->auth)
+            config_read_site_origin(store, i, SETTING_auth, 0, origin);
+        errors += check_list(site->auth, origin, site->name, NULL);
+        for (unsigned path = 0; path < site->path_count; path++)
+            errors += check_list(server_auth_path(site, path), site->paths[path].origin, site->name,
+                                 site->paths[path].pattern);
     }
     return errors;
 }
@@ -144,12 +159,27 @@ static void print_compression(const struct config *config, bool explain)
         printf("compression: %s\n", text);
 }
 
+static int explain_path(const struct config *config, const char *path)
+{
+    struct server_sitefiles files;
+    char reason[SERVER_SITEFILES_WHY_MAX] = "";
+    const char *why = reason;
+    const bool good = server_sitefiles_open(&files, &config, reason) == 0 &&
+                      trace_path_explain(config, path, stdout, &why);
+    if (!good)
+        fprintf(stderr, "weir: `%s` %s\n", path, why);
+    server_sitefiles_close(&files);
+    return good ? PROGRAM_OK : PROGRAM_USAGE;
+}
+
 /* Says what is in force, or how many errors there are. Returns the exit status. */
 static int report(const struct check_options *options, const struct config_store *store,
                   const char *name)
 {
     unsigned errors = config_read_errors(store), warnings = config_read_warnings(store);
     int status = config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
+    if (errors == 0 && options->path)
+        return explain_path(config_read_result(store), options->path);
     if (errors == 0 && options->explain) {
         config_read_explain(store, stdout);
         putchar('\n');
@@ -184,14 +214,36 @@ static int check(const struct check_options *options, const char *file, const ch
     return status;
 }
 
+/* Takes the path to explain from the end of the arguments. A single argument that is a file or a
+ * folder is what to check, unless -c names that. */
+static const char *take_path(struct check_options *options)
+{
+    struct option_list *arguments = &options->arguments;
+    const char *last = arguments->count > 0 ? arguments->at[arguments->count - 1] : "";
+    struct stat info;
+    if (!options->explain || last[0] != '/' ||
+        (arguments->count == 1 && !options->configuration.file && stat(last, &info) == 0))
+        return NULL;
+    arguments->count--;
+    return last;
+}
+
 /* The argument is a folder, as for `weir serve`, or a configuration file, as for -c. */
 static int run_check(void *given, const char *const *words)
 {
     (void)words;
-    const struct check_options *options = given;
-    const char *argument = program_command_argument(&options->argument);
+    struct check_options *options = given;
     const char *file = options->configuration.file;
     struct stat info;
+    options->path = take_path(options);
+    const char *argument = program_command_argument(&options->arguments);
+    if (options->arguments.count > 1) {
+        fprintf(stderr,
+                "weir: `%s` is one argument too many; a path to explain begins with a "
+                "slash and needs --explain\n",
+                options->arguments.at[1]);
+        return PROGRAM_USAGE;
+    }
     if (!argument && !file)
         file = program_configuration_default();
     if (!argument && !file) {
@@ -213,10 +265,10 @@ const struct program_command program_check = {
     .options = { .name = "check",
                  .groups = check_groups,
                  .elsewhere = program_serve_elsewhere,
-                 .arguments_offset = offsetof(struct check_options, argument),
-                 .arguments_most = 1 },
+                 .arguments_offset = offsetof(struct check_options, arguments),
+                 .arguments_most = 2 },
     .brief = "...",
-    .usage = "[FILE|DIR] [-c FILE] [--explain] [OPTION]...",
+    .usage = "[FILE|DIR] [-c FILE] [--explain [PATH]] [OPTION]...",
     .sentence = "test a configuration",
     .text = "Reports every error in FILE (without one: ./weir.conf), with its line and a\n"
             "cure, for a start by the same user: a file that this user cannot read is an\n"
@@ -224,7 +276,8 @@ const struct program_command program_check = {
             "serve`, and are tested too. For each certificate it says whether the key belongs\n"
             "to it, which hosts it lacks, and when it ends. It says where files are not\n"
             "compressed although `compress` is on, and which lines of `_headers` and\n"
-            "`_redirects` cannot be used.\n"
+            "`_redirects` cannot be used. With --explain and the PATH of a request it prints\n"
+            "the rules that cover it, and what they do together.\n"
             "\n"
             "Exit status: 0 when the configuration can be used, 1 when it cannot, 2 when the\n"
             "command line is wrong. Warnings do not count.\n"
@@ -232,7 +285,8 @@ const struct program_command program_check = {
             "Examples:\n"
             "  weir check weir.conf                 is it right?\n"
             "  weir check weir.conf --explain       which values apply, and where from?\n"
-            "  weir check --explain .               what would `weir .` do?\n",
+            "  weir check --explain .               what would `weir .` do?\n"
+            "  weir check --explain /a.js           which sections cover this path?\n",
     .size = sizeof(struct check_options),
     .run = run_check,
 };

@@ -31,19 +31,54 @@ static bool directive_grants(struct span directive)
     return false;
 }
 
+static const struct span suffix = SPAN("Cache-Control");
+
+/* Cache-Control, and the names of its kind for single caches. */
+static bool controls_caches(struct span name)
+{
+    return span_equal_nocase(name, SPAN("Surrogate-Control")) ||
+           (name.len >= suffix.len &&
+            span_equal_nocase(span_skip(name, name.len - suffix.len), suffix));
+}
+
 bool rules_lifetime_given(struct span line)
 {
-    static const struct span suffix = SPAN("Cache-Control");
     const struct span name = take_part(&line, ':');
     struct span directive;
     if (span_equal_nocase(name, SPAN("Expires")))
         return true;
-    if (!span_equal_nocase(name, SPAN("Surrogate-Control")) &&
-        (name.len < suffix.len ||
-         !span_equal_nocase(span_skip(name, name.len - suffix.len), suffix)))
+    if (!controls_caches(name))
         return false;
     while (http_list_next(&line, &directive))
         if (directive_grants(directive))
             return true;
     return false;
+}
+
+static bool is_name_byte(char c)
+{
+    c = ascii_lower(c);
+    return (c >= 'a' && c <= 'z') || c == '-';
+}
+
+/* Also where the list is malformed: caches read it in different ways. */
+static bool has_word(struct span text, struct span word)
+{
+    for (size_t i = 0; i + word.len <= text.len; i++) {
+        const size_t end = i + word.len;
+        if (span_equal_nocase(span_of(text.at + i, word.len), word) &&
+            (i == 0 || !is_name_byte(text.at[i - 1])) &&
+            (end == text.len || !is_name_byte(text.at[end])))
+            return true;
+    }
+    return false;
+}
+
+bool rules_lifetime_is_shared(struct span line)
+{
+    const struct span name = take_part(&line, ':');
+    if (!span_equal_nocase(name, suffix))
+        return controls_caches(name);
+    return has_word(line, SPAN("public")) || has_word(line, SPAN("s-maxage")) ||
+           has_word(line, SPAN("must-revalidate"));
 }

@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "rules/rules.h"
 
+#include "rules/lifetime.h"
+
 /* A cache must not give a script the answer to another origin (RFC 9110 section 12.5.5). */
 static const struct span vary = SPAN("Vary: Origin\r\n");
+
+/* A cache must not give a client without a password the answer to one that has it. */
+static const struct span private_line = SPAN("Cache-Control: private\r\n");
+
+static inline bool covers(const struct rules_rule *rule, struct span path, uint64_t head,
+                          struct rules_captures *ret_captures)
+{
+    return ((head ^ rule->pattern.head) & rule->pattern.mask) == 0 &&
+           rules_pattern_matches_rest(&rule->pattern, path, ret_captures);
+}
 
 /* The first rule of the list that covers the path decides. */
 static void find_in_list(const struct rules *rules, struct span path, uint64_t head,
@@ -10,12 +22,26 @@ static void find_in_list(const struct rules *rules, struct span path, uint64_t h
 {
     for (unsigned i = 0; i < rules->list_count; i++) {
         const struct rules_rule *rule = &rules->list[i];
-        if (((head ^ rule->pattern.head) & rule->pattern.mask) != 0 ||
-            !rules_pattern_matches_rest(&rule->pattern, path, &match->captures))
+        if (!covers(rule, path, head, &match->captures))
             continue;
         match->actor = rule;
         return;
     }
+}
+
+/* What the rule says about files replaces what earlier ones say. */
+static void take_choices(const struct rules_rule *rule, struct rules_match *match)
+{
+    if (rule->listing != RULES_UNSET)
+        match->listing = rule->listing;
+    if (rule->markdown != RULES_UNSET)
+        match->markdown = rule->markdown;
+    if (rule->hidden != RULES_UNSET)
+        match->hidden = rule->hidden;
+    if (rule->index)
+        match->index = rule->index;
+    if (rule->fallback)
+        match->fallback = rule->fallback;
 }
 
 void rules_find(const struct rules *rules, struct span path, struct rules_match *ret_match)
@@ -25,20 +51,19 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
 
     memset(ret_match->bits, 0, sizeof(ret_match->bits));
     ret_match->last = RULES_MAX;
-    ret_match->listing = ret_match->markdown = RULES_UNSET;
+    ret_match->listing = ret_match->markdown = ret_match->hidden = RULES_UNSET;
+    ret_match->index = NULL;
+    ret_match->fallback = NULL;
     ret_match->actor = ret_match->gate = ret_match->cors = NULL;
+    ret_match->is_private = false;
     for (unsigned i = 0; i < rules->count; i++) {
         const struct rules_rule *rule = &rules->rule[i];
-        if (((head ^ rule->pattern.head) & rule->pattern.mask) != 0 ||
-            !rules_pattern_matches_rest(&rule->pattern, path, &captures))
+        if (!covers(rule, path, head, &captures))
             continue;
         ret_match->bits[i / 64] |= UINT64_C(1) << i % 64;
         if (rule->field_count > 0)
             ret_match->last = i;
-        if (rule->listing != RULES_UNSET)
-            ret_match->listing = rule->listing;
-        if (rule->markdown != RULES_UNSET)
-            ret_match->markdown = rule->markdown;
+        take_choices(rule, ret_match);
         if (rule->network_count > 0)
             ret_match->gate = rule;
         if (rule->has_cors)
@@ -50,6 +75,16 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
     }
     if (!ret_match->actor)
         find_in_list(rules, path, head, ret_match);
+}
+
+const struct rules_rule *rules_keeper(const struct rules *rules, struct span path)
+{
+    struct rules_captures captures;
+    const uint64_t head = rules_pattern_head(path);
+    for (unsigned i = rules->count; i-- > 0;)
+        if (rules->rule[i].auth != RULES_UNSET && covers(&rules->rule[i], path, head, &captures))
+            return &rules->rule[i];
+    return NULL;
 }
 
 /* Whether `later`, in a rule behind that of `field`, replaces or removes it. */
@@ -96,6 +131,7 @@ static bool is_in_force(const struct rules *rules, const struct rules_match *mat
 {
     const struct rules_field *field = &rules->rule[place].fields[index];
     return field->line.len > 0 && (!is_error || field->on_errors) &&
+           !(match->is_private && rules_lifetime_is_shared(field->line)) &&
            !is_overruled(rules, match, place, index, is_error);
 }
 
@@ -172,6 +208,8 @@ void rules_add_fields(const struct rules *rules, const struct rules_match *match
         i = next_match(match, i);
         add_lines_of(rules, match, i, is_error, out);
     }
+    if (match->is_private)
+        buf_add(out, private_line);
     if (match->cors && match->cors->origin_count > 0)
         buf_add(out, vary);
 }
@@ -248,10 +286,11 @@ size_t rules_joins_most(const struct rules *rules)
 
 size_t rules_fields_most(const struct rules *rules)
 {
-    size_t most = 0, cors = 0;
+    size_t most = 0, cors = 0, of_password = 0;
     for (unsigned i = 0; i < rules->count; i++) {
         const size_t of_cors = bytes_of_cors(&rules->rule[i]);
         cors = of_cors > cors ? of_cors : cors;
+        of_password = rules->rule[i].auth == RULES_ON ? private_line.len : of_password;
         for (size_t k = 0; k < rules->rule[i].field_count; k++) {
             size_t of_name = 0;
             for (unsigned j = i; j < rules->count && !name_is_known(rules, i, k); j++) {
@@ -261,11 +300,13 @@ size_t rules_fields_most(const struct rules *rules)
             most += of_name;
         }
     }
-    return most + cors + rules_joins_most(rules);
+    return most + cors + of_password + rules_joins_most(rules);
 }
 
 void rules_add_digest(const struct rules *rules, const struct rules_match *match, struct buf *out)
 {
     for (unsigned i = 0; i < rules->count; i += 64)
         buf_add_hex(out, match->bits[i / 64], 16);
+    if (match->is_private)
+        buf_add_char(out, 'p');
 }

@@ -8,6 +8,7 @@
  * - The last rule with an action decides the answer.
  * - The last rule with networks decides which clients are admitted.
  * - The last rule about origins decides which scripts may read the answer (Fetch standard).
+ * - The last rule about passwords decides whether the path needs one, and which.
  *
  * A site may also have a list of rules with actions alone. The first of them that covers a path
  * decides, if no other rule has an action for it.
@@ -53,8 +54,13 @@ struct rules_rule {
     const struct rules_origin *origins; /* if there are several; one is in `fields` */
     size_t origin_count;
     struct span preflight;      /* lines for the answer to OPTIONS */
+    enum rules_choice auth;     /* RULES_ON: a password is needed; RULES_OFF: none */
+    unsigned password;          /* with RULES_ON: its number, below RULES_MAX; the caller's */
     enum rules_choice listing;  /* of folders without an index file */
     enum rules_choice markdown; /* whether pages may be in Markdown */
+    enum rules_choice hidden;   /* names that begin with a dot are served */
+    const char *const *index;   /* names of index files, NULL at the end; NULL: not set */
+    const char *fallback;       /* for absent paths, below the root; empty: none; NULL: not set */
     enum rules_action action;
     bool if_absent;             /* it acts only where no file answers */
     unsigned status;            /* of RULES_REDIRECT and RULES_STATUS */
@@ -79,8 +85,12 @@ struct rules_match {
     const struct rules_rule *gate;  /* the last rule with networks, or NULL */
     const struct rules_rule *cors;  /* the last rule about origins, or NULL */
     struct rules_captures captures; /* of `actor` */
-    enum rules_choice listing;      /* of the last rule that sets it */
-    enum rules_choice markdown;     /* the same */
+    enum rules_choice listing;      /* of the last rule that sets it, as the next four */
+    enum rules_choice markdown;
+    enum rules_choice hidden;
+    const char *const *index;
+    const char *fallback;
+    bool is_private; /* set by the caller: the answer is for clients with a password */
 };
 
 /* Whether the answer depends on more than the path, so that each request has to be checked. */
@@ -93,12 +103,17 @@ static inline bool rules_match_is_guarded(const struct rules_match *match)
  * `captures` borrows the path. */
 void rules_find(const struct rules *rules, struct span path, struct rules_match *ret_match);
 
+/* The last rule about passwords that covers the path, or NULL. It costs one comparison for each
+ * such rule behind it. */
+const struct rules_rule *rules_keeper(const struct rules *rules, struct span path);
+
 static inline bool rules_match_has(const struct rules_match *match, unsigned place)
 {
     return (match->bits[place / 64] >> place % 64 & 1) != 0;
 }
 
-/* Appends the lines that the rules add to an answer. */
+/* Appends the lines that the rules add to an answer. A private answer has a Cache-Control line that
+ * says so (RFC 9111 section 5.2.2.7), and no line that lets shared caches keep it. */
 void rules_add_fields(const struct rules *rules, const struct rules_match *match, bool is_error,
                       struct buf *out);
 
@@ -110,7 +125,7 @@ struct span rules_origin_line(const struct rules_rule *cors, struct span origin)
 size_t rules_fields_most(const struct rules *rules);
 size_t rules_joins_most(const struct rules *rules);
 
-/* Appends which rules match, as hexadecimal digits. Two answers with equal digits have equal
- * fields. */
+/* Appends which rules match, as hexadecimal digits, and `p` for a private answer. Two answers with
+ * equal digests have equal fields. */
 void rules_add_digest(const struct rules *rules, const struct rules_match *match, struct buf *out);
-enum { RULES_DIGEST_MAX = RULES_WORDS * 16 };
+enum { RULES_DIGEST_MAX = RULES_WORDS * 16 + 1 };

@@ -52,6 +52,15 @@ static bool lists_a_folder(const struct config_site *site)
     return lists;
 }
 
+/* Whether paths of the site have `auth` of their own. Then its rules say which. */
+static bool has_passwords_of_paths(const struct config_site *site)
+{
+    for (unsigned i = 0; i < site->path_count; i++)
+        if (site->paths[i].path_auth)
+            return true;
+    return false;
+}
+
 /* Joins the lines of a site. Answers of a site that needs a password are for no shared cache (RFC
  * 9111 section 5.2.2). False: out of memory. */
 static bool join_fields(struct session_fields *ret_fields, const struct config_site *from,
@@ -64,7 +73,7 @@ static bool join_fields(struct session_fields *ret_fields, const struct config_s
     if (!lines)
         return false;
     memcpy(lines, from->headers, count * sizeof(*lines));
-    if (from->auth)
+    if (from->auth && !has_passwords_of_paths(from))
         lines[count] = "Cache-Control: private";
     const bool joined = session_fields_join(ret_fields, lines, over_tls);
     free((void *)lines);
@@ -286,18 +295,34 @@ void server_resources_use_tls(struct server_resources *resources, const struct c
 
 /* ---- passwords ---- */
 
-static void set_access(struct server_resources *resources, const struct config *config,
-                       const struct server_auth *auth, unsigned site)
+static struct session_access make_access(const struct server_auth *auth, const char *file,
+                                         const char *realm, char challenge[SESSION_CHALLENGE_MAX])
 {
-    if (!auth->lists[site])
-        return;
-    resources->access[site] = (struct session_access){
-        .users = auth->lists[site],
-        .number = site,
-        .challenge =
-            session_access_challenge(resources->challenges[site], config->sites[site].auth_realm),
+    const unsigned number = server_auth_find(auth, file);
+    return (struct session_access){
+        .users = auth->lists[number].users,
+        .number = number,
+        .challenge = session_access_challenge(challenge, realm),
     };
-    resources->sites[site].access = &resources->access[site];
+}
+
+/* Uses up to path_count + 1 elements of `access` and `challenges`. The first one is of the site
+ * itself, the others of its paths, by the numbers in their rules. */
+static void set_access(struct session_site *site, const struct config_site *from,
+                       const struct server_auth *auth, struct session_access *access,
+                       char (*challenges)[SESSION_CHALLENGE_MAX])
+{
+    if (from->auth || has_passwords_of_paths(from))
+        site->access = access;
+    site->access_by_path = has_passwords_of_paths(from);
+    if (from->auth)
+        access[0] = make_access(auth, from->auth, from->auth_realm, challenges[0]);
+    for (unsigned i = 0; i < from->path_count; i++) {
+        const char *file = server_auth_path(from, i), *realm = from->paths[i].path_auth_realm;
+        if (file)
+            access[i + 1] =
+                make_access(auth, file, realm ? realm : from->auth_realm, challenges[i + 1]);
+    }
 }
 
 int server_resources_use_auth(struct server_resources *resources, const struct config *config,
@@ -305,10 +330,13 @@ int server_resources_use_auth(struct server_resources *resources, const struct c
 {
     if (auth->count == 0)
         return 0;
-    CHECK(auth->count == resources->site_count);
+    CHECK(config->site_count == resources->site_count);
     struct session_shared *shared = &resources->shared;
-    resources->access = calloc(auth->count, sizeof(*resources->access));
-    resources->challenges = calloc(auth->count, sizeof(*resources->challenges));
+    size_t count = 0;
+    for (unsigned i = 0; i < config->site_count; i++)
+        count += (size_t)config->sites[i].path_count + 1;
+    resources->access = calloc(count, sizeof(*resources->access));
+    resources->challenges = calloc(count, sizeof(*resources->challenges));
     shared->tasks = task_pool_new(SESSION_CHECKERS, SESSION_CHECKS_MAX);
     int rc = auth_memory_new(&resources->guard.memory);
     if (rc == 0 && (!resources->access || !resources->challenges || !shared->tasks))
@@ -318,8 +346,12 @@ int server_resources_use_auth(struct server_resources *resources, const struct c
         return rc;
     }
     shared->guard = &resources->guard;
-    for (unsigned i = 0; i < resources->site_count; i++)
-        set_access(resources, config, auth, i);
+    count = 0;
+    for (unsigned i = 0; i < config->site_count; i++) {
+        set_access(&resources->sites[i], &config->sites[i], auth, resources->access + count,
+                   resources->challenges + count);
+        count += (size_t)config->sites[i].path_count + 1;
+    }
     return 0;
 }
 

@@ -34,7 +34,7 @@ struct server_resources {
     pthread_t compressing; /* the thread of shared.compressor, once it has started */
     bool compresses;       /* it has */
     struct session_guard guard;
-    struct session_access *access; /* of the sites; NULL: no site needs a password */
+    struct session_access *access; /* of the sites and their paths; NULL: none needs a password */
     char (*challenges)[SESSION_CHALLENGE_MAX];
 };
 
@@ -52,8 +52,8 @@ void server_resources_close(struct server_resources *resources);
 void server_resources_use_tls(struct server_resources *resources, const struct config *config,
                               const struct server_tls *tls, uint16_t port);
 
-/* Has the sites that need a password use their lists in `auth`, which is borrowed until the close.
- * 0 or -errno, reported in the error log. */
+/* Has the sites and paths that need a password use their lists in `auth`, which is borrowed until
+ * the close. 0 or -errno, reported in the error log. */
 MUST_USE int server_resources_use_auth(struct server_resources *resources,
                                        const struct config *config, const struct server_auth *auth);
 

@@ -57,7 +57,7 @@ static struct check *new_check(const struct session_exchange *x, const struct au
 {
     struct auth_mark choice; /* depends on the user alone */
     struct check *check = calloc(1, sizeof(*check));
-    const struct session_access *access = x->site->access;
+    const struct session_access *access = x->access;
     if (!check || !auth_memory_mark(x->thread->shared->guard->memory, access->number, basic->user,
                                     SPAN(""), &choice)) {
         free(check);
@@ -135,7 +135,7 @@ static enum session_access_verdict decide_basic(struct session_exchange *x,
     struct auth_memory *memory = x->thread->shared->guard->memory;
     const uint64_t now_ns = x->thread->now_ns;
     struct auth_mark mark;
-    if (!auth_memory_mark(memory, x->site->access->number, basic->user, span_text(basic->password),
+    if (!auth_memory_mark(memory, x->access->number, basic->user, span_text(basic->password),
                           &mark))
         return SESSION_ACCESS_BUSY;
     if (auth_memory_knows(memory, &mark, now_ns))
@@ -187,7 +187,7 @@ void session_access_refuse(struct session_exchange *x, enum session_access_verdi
         count(x, STATS_passwords_wrong);
         __attribute__((fallthrough));
     case SESSION_ACCESS_MISSING:
-        session_answer_page(x, HTTP_UNAUTHORIZED, x->site->access->challenge);
+        session_answer_page(x, HTTP_UNAUTHORIZED, x->access->challenge);
         return;
     case SESSION_ACCESS_LIMITED:
         count(x, STATS_passwords_limited);

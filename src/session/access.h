@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Access to a site that needs a password (the setting `auth`): Basic authentication, RFC 7617.
- * session/plan.c calls it before any file is looked up, so no answer to a client without a
- * password depends on what the site has.
+ * Access to what needs a password (the setting `auth`): Basic authentication, RFC 7617.
+ * session/guard.h says which password, and session/plan.c calls this before any file is looked up.
+ * So no answer to a client without a password depends on what the site has.
  *
  * The comparison with a hash is slow on purpose. In a thread that serves several connections it is
  * a task, and the answer is pending meanwhile. A thread of one connection compares in the call.
@@ -22,7 +22,8 @@ enum {
     SESSION_CHECKERS = 2,        /* threads that compare */
 };
 
-/* The passwords of a site. The server fills it before any thread starts. */
+/* The passwords of a site, or of some of its paths. The server fills it before any thread
+ * starts. */
 struct session_access {
     const struct auth_file *users;
     uint32_t number;       /* of the list of users, in this process */
@@ -37,7 +38,7 @@ struct session_guard {
 
 /* Why a request has access or has none. */
 enum session_access_verdict {
-    SESSION_ACCESS_OPEN,       /* the site needs no password */
+    SESSION_ACCESS_OPEN,       /* no password is needed */
     SESSION_ACCESS_REMEMBERED, /* the credentials were right before */
     SESSION_ACCESS_RIGHT,
     SESSION_ACCESS_PENDING,
@@ -47,7 +48,7 @@ enum session_access_verdict {
     SESSION_ACCESS_BUSY,    /* too many passwords wait, or memory or a thread is missing */
 };
 
-/* Decides about a request to a site that needs a password. With SESSION_ACCESS_PENDING,
+/* Decides about a request that needs the password x->access. With SESSION_ACCESS_PENDING,
  * x->pending has the request, and the caller keeps it. */
 enum session_access_verdict session_access_decide(struct session_exchange *x);
 

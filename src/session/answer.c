@@ -330,7 +330,7 @@ void session_answer_listing_head(struct session_exchange *x, struct span type)
 /* Whether the client may see this page of the site. Without a password that is the page of 401. */
 static bool may_see_page(const struct session_exchange *x, enum http_status status)
 {
-    return x->site && (!x->site->access || x->admitted || status == HTTP_UNAUTHORIZED);
+    return x->site && (!x->access || x->admitted || status == HTTP_UNAUTHORIZED);
 }
 
 /* The site's own page for this status, or NULL. */

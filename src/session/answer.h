@@ -56,8 +56,10 @@ struct session_exchange {
     bool secure;                       /* the client has sent the request over TLS */
     bool scheme_named;                 /* a proxy says so, or that it has not */
     struct session_framing *framing;   /* of HTTP/2; NULL: HTTP/1.1 */
-    bool admitted;                     /* the password is right */
-    uint8_t cache;                     /* enum log_cache: whether the cache had the entry */
+    const struct session_access *access; /* the password that is needed; NULL: none so far */
+    struct site_entry *kept; /* from the cache, until the next quiesce; NULL: not looked up */
+    bool admitted;           /* the password is right */
+    uint8_t cache;           /* enum log_cache: whether the cache had the entry */
     const struct session_pending *resumed; /* the request has waited; NULL: it is new */
     struct session_pending *pending;       /* set by the plan: there is no answer yet */
 };

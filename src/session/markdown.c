@@ -42,12 +42,14 @@ bool session_markdown_find(const struct session_exchange *x, const struct site_e
 {
     char bytes[sizeof("markdown ") + RULES_DIGEST_MAX + PATH_MAX + sizeof("/.md")];
     struct buf key = buf_over(bytes, sizeof(bytes));
+    struct site_view storage;
     if (match && !session_rules_restrict_alike(x, match, page->markdown))
         return false;
     buf_add(&key, prefix);
     if (match)
         rules_add_digest(x->site->rules, match, &key);
     buf_add(&key, page->markdown);
-    return site_find_as(x->site->site, x->thread->reader, buf_span(&key), page->markdown,
-                        x->thread->now_ns, ret_entry, ret_new) == SITE_FILE;
+    return site_find_as(x->site->site, x->thread->reader, session_rules_view(x, &storage),
+                        buf_span(&key), page->markdown, x->thread->now_ns, ret_entry,
+                        ret_new) == SITE_FILE;
 }

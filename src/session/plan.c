@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "http/accept.h"
+#include "session/guard.h"
 #include "session/head.h"
 #include "session/hosts.h"
 #include "session/limits.h"
@@ -119,9 +120,10 @@ static void answer_absent(struct session_exchange *x)
 {
     struct site_entry *entry;
     bool fresh;
+    struct site_view storage;
     if (answer_in_place(x))
         return;
-    bool wanted = site_options(x->site->site)->fallback && navigates(x);
+    bool wanted = session_rules_view(x, &storage)->fallback && navigates(x);
     session_trace_note(x, navigates, wanted);
     if (wanted && session_rules_find_fallback(x, &entry, &fresh) == SITE_FILE) {
         session_trace_note(x, fallback, true);
@@ -211,10 +213,14 @@ static void answer_listing(struct session_exchange *x)
 {
     const bool json = accept_weight(x, SPAN("application/json")) >
                       accept_weight(x, SPAN("text/html"));
+    struct site_view storage;
     const struct site_listing_request request = {
         .path = x->target.path,
         .query = x->target.query,
         .form = json ? SITE_LISTING_JSON : SITE_LISTING_HTML,
+        .view = session_rules_view(x, &storage),
+        .shows = x->site->access_by_path ? session_guard_shows : NULL,
+        .context = x,
     };
     if (x->match && x->match->listing == RULES_OFF) {
         answer_closed_folder(x);
@@ -303,14 +309,14 @@ static void plan_file_apart(struct session_exchange *x)
 static void plan_by_rules(struct session_exchange *x)
 {
     struct rules_match match;
-    struct site_entry *kept =
-        site_find_kept(x->site->site, x->thread->reader, x->target.path, x->thread->now_ns);
+    struct site_entry *kept = session_guard_kept(x);
     if (kept && !kept->guarded) {
         x->origin_line = session_rules_origin_line(x, kept->rule);
         answer_form(x, kept, false);
         return;
     }
     rules_find(x->site->rules, x->target.path, &match);
+    match.is_private = session_rules_are_private(x);
     session_trace_note(x, ruled, true);
     session_trace_note(x, match, match);
     x->match = &match;
@@ -411,25 +417,6 @@ static int refusal_of(const struct session_exchange *x, int target, bool unknown
     return target == HTTP_NOT_FOUND ? HTTP_NOT_FOUND : 0;
 }
 
-/* A browser asks without a password whether a script may send one (Fetch standard, CORS-preflight
- * fetch). The answer depends on the rules alone. */
-static bool is_preflight(const struct session_exchange *x)
-{
-    return x->request->method == HTTP_OPTIONS && x->site->rules &&
-           http_request_has(x->request, HTTP_FIELD_ORIGIN);
-}
-
-/* Whether the client may have an answer of the site. A redirect to https comes first, so that no
- * password is sent without TLS. An issuer of certificates has no password. */
-static enum session_access_verdict access_of(struct session_exchange *x)
-{
-    if (session_scheme_decides(x) || session_scheme_is_challenge(x) || is_preflight(x))
-        return SESSION_ACCESS_OPEN;
-    const enum session_access_verdict verdict = session_access_decide(x);
-    x->admitted = verdict == SESSION_ACCESS_RIGHT || verdict == SESSION_ACCESS_REMEMBERED;
-    return verdict;
-}
-
 /* Decides whether the connection ends with the answer, and sets *ret_body if it does not.
  * `expects`: the client waits before it sends the body. */
 static void plan_end(struct session_exchange *x, const struct http_body *body, bool expects,
@@ -479,8 +466,8 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         session_trace_target(x);
     const int refusal = refusal_of(x, status, unknown_expectation);
     enum session_access_verdict access = SESSION_ACCESS_OPEN;
-    if (refusal == 0 && __builtin_expect(x->site->access != NULL, 0))
-        access = access_of(x);
+    if (x->site && __builtin_expect(x->site->access != NULL, 0))
+        access = session_guard_decide(x, refusal != 0);
     if (access == SESSION_ACCESS_PENDING)
         return;
     plan_end(x, &body, expects || unknown_expectation, ret_body);

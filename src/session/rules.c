@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/rules.h"
 
+#include "session/guard.h"
 #include "session/head.h"
 #include "session/ready.h"
 #include "session/trace.h"
 
 enum { LOCATION_MAX = SESSION_ANSWER_ROOM / 4, REWRITTEN_MAX = HTTP_TARGET_MAX + RULES_TARGET_MAX };
 
-/* The path that rules cover; empty for a request without one. */
-static struct span covered_path(const struct session_exchange *x)
-{
-    const bool has_path = x->target.fault == HTTP_FAULT_NONE && x->target.path.len > 0 &&
-                          x->target.path.at[0] == '/';
-    return has_path ? x->target.path : SPAN("");
-}
-
 void session_rules_add_fields(const struct session_exchange *x, bool is_error, struct buf *head)
 {
     struct rules_match found;
     if (!x->site || !x->site->rules)
         return;
-    if (!x->match)
-        rules_find(x->site->rules, covered_path(x), &found);
+    if (!x->match) {
+        rules_find(x->site->rules, session_rules_covered_path(x), &found);
+        found.is_private = session_rules_are_private(x);
+    }
     const struct rules_match *match = x->match ? x->match : &found;
     rules_add_fields(x->site->rules, match, is_error, head);
     if (x->request && x->origin_line.len == 0)
@@ -31,7 +26,7 @@ void session_rules_add_fields(const struct session_exchange *x, bool is_error, s
 void session_rules_mark(const struct session_exchange *x, struct site_entry *entry)
 {
     const struct rules_rule *cors = x->match->cors;
-    entry->guarded = rules_match_is_guarded(x->match);
+    entry->guarded = rules_match_is_guarded(x->match) || session_rules_are_private(x);
     entry->html_only = x->match->markdown == RULES_OFF;
     entry->rule = cors && cors->origin_count > 0 ? cors : NULL;
 }
@@ -40,7 +35,8 @@ bool session_rules_resolve(struct session_exchange *x, struct rules_match *match
 {
     if (!x->site || !x->site->rules)
         return false;
-    rules_find(x->site->rules, covered_path(x), match);
+    rules_find(x->site->rules, session_rules_covered_path(x), match);
+    match->is_private = session_rules_are_private(x);
     x->match = match;
     x->origin_line = session_rules_origin_line(x, match->cors);
     return true;
@@ -50,7 +46,7 @@ bool session_rules_resolve(struct session_exchange *x, struct rules_match *match
 static const struct session_ready *find_ready(const struct session_exchange *x,
                                               const struct rules_rule *rule)
 {
-    if (!x->site->ready)
+    if (!x->site->ready || x->match->is_private)
         return NULL;
     const struct session_ready *ready = &x->site->ready[session_ready_place(x->site->rules, rule)];
     return session_ready_fits(ready, x->match) ? ready : NULL;
@@ -78,16 +74,36 @@ static bool rewrites(const struct session_exchange *x, bool absent)
     return acts(x, absent) && x->match->actor->action == RULES_REWRITE;
 }
 
+const struct site_view *session_rules_view(const struct session_exchange *x,
+                                           struct site_view *storage)
+{
+    const struct site_view *own = site_view(x->site->site);
+    const struct rules_match *match = x->match;
+    if (!match || (match->hidden == RULES_UNSET && !match->index && !match->fallback))
+        return own;
+    *storage = *own;
+    if (match->hidden != RULES_UNSET)
+        storage->hidden = match->hidden == RULES_ON;
+    if (match->index)
+        storage->index = match->index;
+    if (match->fallback)
+        storage->fallback = match->fallback[0] ? match->fallback : NULL;
+    return storage;
+}
+
 /* Looks up the path in `text`, behind the first `prefix_len` bytes of a key. */
 static enum site_result find_rewritten(const struct session_exchange *x, struct buf *text,
                                        size_t prefix_len, struct site_entry **ret_entry,
                                        bool *ret_new)
 {
+    struct site_view storage;
+    const struct span key = buf_span(text), path = span_skip(key, prefix_len);
     if (text->overflow)
         return SITE_ABSENT;
-    const struct span key = buf_span(text);
-    return site_find_as(x->site->site, x->thread->reader, key, span_skip(key, prefix_len),
-                        x->thread->now_ns, ret_entry, ret_new);
+    if (!session_guard_admits(x, path))
+        return SITE_FORBIDDEN;
+    return site_find_as(x->site->site, x->thread->reader, session_rules_view(x, &storage), key,
+                        path, x->thread->now_ns, ret_entry, ret_new);
 }
 
 /* Finds the file at the target of the acting rule. */
@@ -186,7 +202,8 @@ bool session_rules_restrict_alike(const struct session_exchange *x, const struct
 {
     struct rules_match own;
     rules_find(x->site->rules, path, &own);
-    return own.gate == match->gate && (!own.actor || own.actor->if_absent);
+    return own.gate == match->gate && (!own.actor || own.actor->if_absent) &&
+           session_guard_admits(x, path);
 }
 
 bool session_rules_answer_absent(struct session_exchange *x)
@@ -198,10 +215,11 @@ bool session_rules_answer_absent(struct session_exchange *x)
 enum site_result session_rules_find(const struct session_exchange *x, struct site_entry **ret_entry,
                                     bool *ret_new)
 {
+    struct site_view storage;
     if (rewrites(x, false))
         return find_target(x, ret_entry, ret_new);
-    return site_find(x->site->site, x->thread->reader, x->target.path, x->thread->now_ns, ret_entry,
-                     ret_new);
+    return site_find_as(x->site->site, x->thread->reader, session_rules_view(x, &storage),
+                        x->target.path, x->target.path, x->thread->now_ns, ret_entry, ret_new);
 }
 
 enum site_result session_rules_find_absent(const struct session_exchange *x,
@@ -210,14 +228,30 @@ enum site_result session_rules_find_absent(const struct session_exchange *x,
     return rewrites(x, true) ? find_target(x, ret_entry, ret_new) : SITE_ABSENT;
 }
 
+/* Whether the client may have the fallback. Its file may need another password than the path. */
+static bool may_send_fallback(const struct session_exchange *x, const char *fallback)
+{
+    char bytes[HTTP_TARGET_MAX];
+    struct buf path = buf_over(bytes, sizeof(bytes));
+    if (!x->access && !x->site->access_by_path)
+        return true;
+    buf_add_char(&path, '/');
+    buf_add(&path, span_text(fallback));
+    return !path.overflow && session_guard_admits(x, buf_span(&path));
+}
+
 enum site_result session_rules_find_fallback(const struct session_exchange *x,
                                              struct site_entry **ret_entry, bool *ret_new)
 {
     char bytes[sizeof("fallback ") + RULES_DIGEST_MAX];
     struct buf key = buf_over(bytes, sizeof(bytes));
+    struct site_view storage;
+    const struct site_view *view = session_rules_view(x, &storage);
+    if (!view->fallback || !may_send_fallback(x, view->fallback))
+        return SITE_ABSENT;
     buf_add(&key, SPAN("fallback "));
     if (x->match)
         rules_add_digest(x->site->rules, x->match, &key);
-    return site_find_fallback(x->site->site, x->thread->reader, buf_span(&key), x->thread->now_ns,
-                              ret_entry, ret_new);
+    return site_find_fallback(x->site->site, x->thread->reader, view, buf_span(&key),
+                              x->thread->now_ns, ret_entry, ret_new);
 }

@@ -13,6 +13,21 @@
 #include "rules/rules.h"
 #include "session/answer.h"
 
+/* The path that rules cover; empty for a request without one. */
+static inline struct span session_rules_covered_path(const struct session_exchange *x)
+{
+    const bool has_path = x->target.fault == HTTP_FAULT_NONE && x->target.path.len > 0 &&
+                          x->target.path.at[0] == '/';
+    return has_path ? x->target.path : SPAN("");
+}
+
+/* Whether the rules must keep the answer out of shared caches. A site that needs a password as a
+ * whole says so in its own fields. */
+static inline bool session_rules_are_private(const struct session_exchange *x)
+{
+    return x->access && x->site->access_by_path;
+}
+
 /* Appends the fields that the rules of the site add to an answer of this kind, also those that
  * depend on the request. For answers without an entry: a page, a redirect, a text. */
 void session_rules_add_fields(const struct session_exchange *x, bool is_error, struct buf *head);
@@ -43,12 +58,17 @@ bool session_rules_answer_preflight(struct session_exchange *x);
 bool session_rules_answer(struct session_exchange *x);
 
 /* Whether the rules restrict the file at `path` as they do the requested path, which has `match`. A
- * file whose own rules redirect, rewrite or refuse is restricted in another way. */
+ * file whose own rules redirect, rewrite, refuse or need another password is restricted in another
+ * way. */
 bool session_rules_restrict_alike(const struct session_exchange *x, const struct rules_match *match,
                                   struct span path);
 
 /* The same for a rule that acts only where no file answers. Call it when there is none. */
 bool session_rules_answer_absent(struct session_exchange *x);
+
+/* What the rules of the path say about files, in place of the options. `storage` may hold it. */
+const struct site_view *session_rules_view(const struct session_exchange *x,
+                                           struct site_view *storage);
 
 /* site_find for the path of the request, or for the path that a rule puts in its place. */
 enum site_result session_rules_find(const struct session_exchange *x, struct site_entry **ret_entry,

@@ -28,9 +28,12 @@ struct session_site {
     const char *name; /* for the log; NULL: it has none */
     /* The site's own fields. With `rules` it has `over_tls` alone. */
     struct session_fields fields;
-    const struct rules *rules;           /* for its paths (session/rules.h); NULL: there are none */
-    struct session_ready *ready;         /* answers of `rules`; NULL: none is ready-made */
-    const struct session_access *access; /* its passwords (session/access.h); NULL: it needs none */
+    const struct rules *rules;   /* for its paths (session/rules.h); NULL: there are none */
+    struct session_ready *ready; /* answers of `rules`; NULL: none is ready-made */
+    /* Its passwords (session/access.h); NULL: no path needs one. With `access_by_path` an array, by
+     * the numbers in `rules`, otherwise one for all paths. */
+    const struct session_access *access;
+    bool access_by_path;
     /* Names in lower case, without port, NULL at the end. "*.name" covers any name below. An empty
      * list covers every host. */
     const char *const *hosts;

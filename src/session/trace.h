@@ -31,6 +31,7 @@ struct session_trace {
 
     enum session_access_verdict access; /* whether a password was needed, and right */
     bool scheme_named, secure;          /* a proxy names the scheme; it is https */
+    const struct rules_rule *keeper;    /* the rule that needs it; NULL: none does */
     bool to_https;                      /* the answer is a redirect to https */
     bool ruled;                         /* the site has rules, and `match` has those of the path */
     struct rules_match match;           /* its captures are not kept */

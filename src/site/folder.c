@@ -7,6 +7,7 @@
  */
 #include "site/folder.h"
 
+#include "base/buf.h"
 #include "os/file.h"
 #include "site/lookup.h"
 #include "site/text.h"
@@ -26,6 +27,7 @@ enum {
 struct reading {
     const struct site *site;
     struct span path; /* of the directory */
+    bool hidden;      /* hidden names are shown */
     DIR *stream;
     struct site_folder folder;
     size_t rows_size;
@@ -87,10 +89,10 @@ static int stat_through_link(const struct reading *reading, struct span name,
     return error;
 }
 
-static bool may_be_named(const struct site *site, struct span name)
+static bool may_be_named(const struct reading *reading, struct span name)
 {
     if (span_equal(name, SPAN(".")) || span_equal(name, SPAN("..")) || name.len > NAME_LEN_MAX ||
-        (name.at[0] == '.' && !site_options(site)->hidden))
+        (name.at[0] == '.' && !reading->hidden))
         return false;
     for (size_t i = 0; i < name.len; i++)
         if ((unsigned char)name.at[i] < ' ' || name.at[i] == 0x7f)
@@ -192,7 +194,7 @@ static int read_names(struct reading *reading)
         const struct span name = span_text(entry->d_name);
         const unsigned char type = entry->d_type;
         const bool has_rules = reading->path.len == 1 && site_lookup_has_rules(reading->site, name);
-        if (has_rules || !may_be_named(reading->site, name) || type == DT_FIFO || type == DT_SOCK ||
+        if (has_rules || !may_be_named(reading, name) || type == DT_FIFO || type == DT_SOCK ||
             type == DT_CHR || type == DT_BLK)
             continue;
         reading->folder.cut = reading->folder.count == SITE_LISTING_NAMES_MAX;
@@ -253,10 +255,11 @@ static void limit_rows(struct site_folder *folder)
     folder->count = SITE_LISTING_ENTRIES_MAX;
 }
 
-int site_folder_read(const struct site *site, struct span path, int *fd,
+int site_folder_read(const struct site *site, const struct site_listing_request *request, int *fd,
                      struct site_folder *ret_folder)
 {
-    struct reading reading = { .site = site, .path = path };
+    const struct site_view *view = request->view != NULL ? request->view : site_view(site);
+    struct reading reading = { .site = site, .path = request->path, .hidden = view->hidden };
 
     reading.stream = fdopendir(*fd);
     if (reading.stream == NULL)
@@ -274,6 +277,27 @@ int site_folder_read(const struct site *site, struct span path, int *fd,
     else
         *ret_folder = reading.folder;
     return error;
+}
+
+void site_folder_filter(struct site_folder *folder, const struct site_listing_request *request)
+{
+    char bytes[2 * PATH_MAX];
+    size_t kept = 0;
+
+    if (request->shows == NULL)
+        return;
+    folder->directories = 0;
+    for (size_t i = 0; i < folder->count; i++) {
+        struct buf path = buf_over(bytes, sizeof(bytes));
+        buf_add(&path, request->path);
+        buf_add(&path, site_folder_name(folder, &folder->rows[i]));
+        buf_add(&path, folder->rows[i].directory ? SPAN("/") : SPAN(""));
+        if (path.overflow || !request->shows(request->context, buf_span(&path)))
+            continue;
+        folder->directories += folder->rows[i].directory;
+        folder->rows[kept++] = folder->rows[i];
+    }
+    folder->count = kept;
 }
 
 void site_folder_free(struct site_folder *folder)

@@ -26,16 +26,19 @@ struct site_folder {
     bool cut;        /* there are more names, which were not read */
 };
 
-/* Reads the directory `path`, which is open as *fd; takes *fd. Names that cannot be served are left
- * out: hidden names, devices, links that are dead or lead out of the root, names with control
- * bytes. Of more than SITE_LISTING_ENTRIES_MAX names, the first are examined: directories before
- * files, each by name. Returns 0 or -errno. */
-MUST_USE int site_folder_read(const struct site *site, struct span path, int *fd,
-                              struct site_folder *ret_folder);
+/* Reads the directory of a request, which is open as *fd; takes *fd. Names that cannot be served
+ * are left out: hidden names, devices, links that are dead or lead out of the root, names with
+ * control bytes. Of more than SITE_LISTING_ENTRIES_MAX names, the first are examined: directories
+ * before files, each by name. Returns 0 or -errno. */
+MUST_USE int site_folder_read(const struct site *site, const struct site_listing_request *request,
+                              int *fd, struct site_folder *ret_folder);
 
 /* Sorts directories first, then by `order`, and equal rows by name. `descending` reverses each
  * group. */
 void site_folder_sort(struct site_folder *folder, enum site_listing_order order, bool descending);
+
+/* Leaves out what the request does not show. */
+void site_folder_filter(struct site_folder *folder, const struct site_listing_request *request);
 
 void site_folder_free(struct site_folder *folder);
 

@@ -322,9 +322,10 @@ int site_listing_render(const struct site *site, const struct site_listing_reque
     struct site_folder folder;
     struct site_text text = { 0 };
 
-    int error = site_folder_read(site, request->path, fd, &folder);
+    int error = site_folder_read(site, request, fd, &folder);
     if (error < 0)
         return error;
+    site_folder_filter(&folder, request);
     site_folder_sort(&folder, sorting.order, sorting.descending);
     site_text_reserve(&text, room);
     if (request->form == SITE_LISTING_JSON)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct site;
+struct site_view;
 
 enum site_listing_form { SITE_LISTING_HTML, SITE_LISTING_JSON };
 enum site_listing_order { SITE_LISTING_BY_NAME, SITE_LISTING_BY_SIZE, SITE_LISTING_BY_TIME };
@@ -19,6 +20,11 @@ struct site_listing_request {
     struct span path;  /* of the directory, decoded, ends with '/' */
     struct span query; /* "sort=name|size|time&order=asc|desc"; anything else is ignored */
     enum site_listing_form form;
+    const struct site_view *view; /* NULL: that of the options */
+    /* Whether a name is shown: the path of a file or, with a slash at its end, of a directory. The
+     * same for all requests with this path. NULL: all names are. */
+    bool (*shows)(const void *context, struct span path);
+    const void *context;
 };
 
 /* A listing shows at most so many entries of a directory. Its last line says how many names it
@@ -37,7 +43,8 @@ struct span site_listing_type(enum site_listing_form form);
  * *ret_len. *ret_entries is the number of entries shown.
  *
  * Names that cannot be served are left out: hidden names (unless the site shows them), devices and
- * the like, links that are dead or lead out of the root. The JSON form is an array of
+ * the like, links that are dead or lead out of the root, and names that the request does not show.
+ * The JSON form is an array of
  *   {"name":"a.txt","type":"file","size":308,"modified":"2026-11-21T08:00:00Z",
  *    "media_type":"text/plain; charset=utf-8"}
  * with type "directory" and the size and media_type null for directories. When names are left out,

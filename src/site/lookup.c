@@ -150,7 +150,8 @@ bool site_lookup_has_rules(const struct site *site, struct span name)
 
 /* Whether a path can be served at all. A path that cannot be is absent, so that a client does not
  * learn whether it exists. Callers normalise paths, but this check does not rely on it. */
-static bool path_may_be_served(const struct site *site, struct span path)
+static bool path_may_be_served(const struct site *site, const struct site_view *view,
+                               struct span path)
 {
     const struct span whole = path;
     if (path.len == 0 || path.at[0] != '/' || memchr(path.at, '\0', path.len) != NULL)
@@ -166,7 +167,7 @@ static bool path_may_be_served(const struct site *site, struct span path)
         struct span name = span_first(path, slash != NULL ? (size_t)(slash - path.at) : path.len);
         if (name.len == 0 || span_equal(name, SPAN(".")) || span_equal(name, SPAN("..")))
             return false;
-        if (!site->options->hidden && name_is_hidden(name)) {
+        if (!view->hidden && name_is_hidden(name)) {
             if (site->trace != NULL)
                 site_trace_refuse(site, whole, name, SITE_CAUSE_HIDDEN);
             return false;
@@ -295,24 +296,23 @@ static struct span below_root(struct span path)
 
 /* Opens the directory `path` (of a request, ending with '/') for reading. Returns a descriptor or
  * -errno; -ENOENT for a hidden directory, too. */
-static int open_directory(const struct site *site, struct span path)
+static int open_directory(const struct site *site, const struct site_view *view, struct span path)
 {
     char below[PATH_MAX];
 
-    if (!path_may_be_served(site, path) || path.at[path.len - 1] != '/')
+    if (!path_may_be_served(site, view, path) || path.at[path.len - 1] != '/')
         return -ENOENT;
     if (!join_path(below, below_root(path), SPAN("")))
         return -ENAMETOOLONG;
     return os_file_open_beneath(site->root_fd, below);
 }
 
-static enum site_result find_index(const struct site *site, struct span path,
-                                   struct site_lookup *lookup)
+static enum site_result find_index(const struct site *site, const struct site_view *view,
+                                   struct span path, struct site_lookup *lookup)
 {
     const struct span directory = span_skip(path, 1);
 
-    for (const char *const *index = site->options->index; index != NULL && *index != NULL;
-         index++) {
+    for (const char *const *index = view->index; index != NULL && *index != NULL; index++) {
         if (!join_path(lookup->path, directory, span_text(*index)))
             continue;
         lookup->path_len = directory.len + strlen(*index);
@@ -320,7 +320,7 @@ static enum site_result find_index(const struct site *site, struct span path,
         if (result != SITE_ABSENT)
             return result;
     }
-    int fd = open_directory(site, path);
+    int fd = open_directory(site, view, path);
     enum site_result result = fd < 0 ? result_of_error(fd) : SITE_LISTING;
     os_file_close(fd);
     if (site->trace != NULL && join_path(lookup->path, below_root(path), SPAN("")))
@@ -345,13 +345,13 @@ static enum site_result find_named_file(const struct site *site, int root_fd,
     return find_variants(site, root_fd, purpose, lookup);
 }
 
-enum site_result site_lookup(const struct site *site, struct span path,
-                             struct site_lookup *ret_lookup)
+enum site_result site_lookup(const struct site *site, const struct site_view *view,
+                             struct span path, struct site_lookup *ret_lookup)
 {
-    if (!path_may_be_served(site, path))
+    if (!path_may_be_served(site, view, path))
         return SITE_ABSENT;
     if (path.at[path.len - 1] == '/')
-        return find_index(site, path, ret_lookup);
+        return find_index(site, view, path, ret_lookup);
     enum site_result result =
         find_named_file(site, site->root_fd, SITE_LOOKUP_PATH, path, ret_lookup);
     return ret_lookup->is_directory ? SITE_REDIRECT : result;
@@ -365,8 +365,8 @@ enum site_result site_lookup_file(const struct site *site, int root_fd, struct s
     return find_named_file(site, root_fd, purpose, path, ret_lookup);
 }
 
-enum site_result site_lookup_directory(const struct site *site, struct span path,
-                                       struct site_lookup *ret_lookup)
+enum site_result site_lookup_directory(const struct site *site, const struct site_view *view,
+                                       struct span path, struct site_lookup *ret_lookup)
 {
     struct stat status;
 
@@ -376,7 +376,7 @@ enum site_result site_lookup_directory(const struct site *site, struct span path
     ret_lookup->is_directory = true;
     ret_lookup->markdown = false;
     ret_lookup->began_ns = os_clock_wall_ms() * 1000000;
-    int fd = open_directory(site, path);
+    int fd = open_directory(site, view, path);
     int error = fd < 0 ? fd : os_file_stat(fd, &status);
     if (error < 0) {
         os_file_close(fd);
@@ -387,11 +387,12 @@ enum site_result site_lookup_directory(const struct site *site, struct span path
     return SITE_FILE;
 }
 
-bool site_lookup_is_absent(const struct site *site, int root_fd, struct span path)
+bool site_lookup_is_absent(const struct site *site, const struct site_view *view, int root_fd,
+                           struct span path)
 {
     char below[PATH_MAX];
 
-    if (path.len > 0 && path.at[0] == '/' && !path_may_be_served(site, path))
+    if (path.len > 0 && path.at[0] == '/' && !path_may_be_served(site, view, path))
         return true;
     if (!join_path(below, below_root(path), SPAN("")))
         return false;

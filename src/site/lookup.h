@@ -16,8 +16,8 @@ struct site {
     const struct site_options *options;
     const struct site_mime *mime;
     int root_fd;
-    int error_pages_fd;   /* -1 when there are none */
-    struct span fallback; /* options->fallback without leading slashes */
+    int error_pages_fd;    /* -1 when there are none */
+    struct site_view view; /* of the options; the fallback without leading slashes */
     struct site_absent *absent;
     struct site_trace *trace; /* NULL: this site is not traced */
     uint64_t seed;            /* for the hashes of keys; secret, and different for each site */
@@ -39,11 +39,11 @@ struct site_lookup {
     int64_t began_ns;  /* by the wall clock, before anything was opened */
 };
 
-/* Looks up the path of a request: decoded, beginning with '/'. If it ends with '/', index files are
- * tried. On SITE_FILE *ret_lookup holds open descriptors, which site_lookup_close closes. With
- * any other result it is undefined. */
-enum site_result site_lookup(const struct site *site, struct span path,
-                             struct site_lookup *ret_lookup);
+/* Looks up the path of a request: decoded, beginning with '/'. If it ends with '/', the index files
+ * of the view are tried. On SITE_FILE *ret_lookup holds open descriptors, which site_lookup_close
+ * closes. With any other result it is undefined. */
+enum site_result site_lookup(const struct site *site, const struct site_view *view,
+                             struct span path, struct site_lookup *ret_lookup);
 
 /* Looks up a file that the configuration names, below `root_fd`. Sets `is_directory` in any
  * case. */
@@ -52,13 +52,14 @@ enum site_result site_lookup_file(const struct site *site, int root_fd, struct s
 
 /* Opens and measures a directory, which is then the plain variant. `path` is that of a request, and
  * ends with '/'. */
-enum site_result site_lookup_directory(const struct site *site, struct span path,
-                                       struct site_lookup *ret_lookup);
+enum site_result site_lookup_directory(const struct site *site, const struct site_view *view,
+                                       struct span path, struct site_lookup *ret_lookup);
 
 /* Whether site_lookup and site_lookup_file are certain to return SITE_ABSENT for `path`
  * now. It takes one system call, which is cheaper than a lookup and needs no descriptor. When it
  * is not certain, only a lookup knows. */
-bool site_lookup_is_absent(const struct site *site, int root_fd, struct span path);
+bool site_lookup_is_absent(const struct site *site, const struct site_view *view, int root_fd,
+                           struct span path);
 
 /* The path of a request for the same page in Markdown; empty without lookup->markdown. */
 enum { SITE_LOOKUP_MARKDOWN_MAX = PATH_MAX + 4 };

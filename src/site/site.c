@@ -24,6 +24,7 @@
 /* What a caller wants. Only keys of paths begin with '/'. */
 struct query {
     enum { QUERY_PATH, QUERY_FALLBACK, QUERY_ERROR_PAGE, QUERY_LISTING } kind;
+    const struct site_view *view;
     struct span path;
     struct span key;
     uint64_t hash;
@@ -36,7 +37,7 @@ static enum site_result look_up_on_disk(const struct site *site, const struct qu
 {
     switch (query->kind) {
     case QUERY_PATH:
-        return site_lookup(site, query->path, ret_lookup);
+        return site_lookup(site, query->view, query->path, ret_lookup);
     case QUERY_FALLBACK: {
         enum site_result result = site_lookup_file(site, site->root_fd, query->path, ret_lookup);
         return ret_lookup->is_directory ? SITE_FORBIDDEN : result;
@@ -44,7 +45,7 @@ static enum site_result look_up_on_disk(const struct site *site, const struct qu
     case QUERY_ERROR_PAGE:
         return site_lookup_file(site, site->error_pages_fd, query->path, ret_lookup);
     case QUERY_LISTING:
-        return site_lookup_directory(site, query->path, ret_lookup);
+        return site_lookup_directory(site, query->view, query->path, ret_lookup);
     default:
         return SITE_ABSENT;
     }
@@ -66,8 +67,8 @@ static bool is_still_absent(const struct site *site, const struct query *query, 
 {
     if (!site_absent_likely(site->absent, query->hash, now_ns) || site->trace != NULL)
         return false;
-    return site_lookup_is_absent(
-        site, query->kind == QUERY_ERROR_PAGE ? site->error_pages_fd : site->root_fd, query->path);
+    const int root_fd = query->kind == QUERY_ERROR_PAGE ? site->error_pages_fd : site->root_fd;
+    return site_lookup_is_absent(site, query->view, root_fd, query->path);
 }
 
 /* Signed, because another thread's time may be slightly ahead. */
@@ -201,7 +202,7 @@ enum site_result site_find(const struct site *site, struct site_cache_reader *re
                            struct span path, uint64_t now_ns, struct site_entry **ret_entry,
                            bool *ret_new)
 {
-    struct query query = { .kind = QUERY_PATH, .path = path, .key = path };
+    struct query query = { .kind = QUERY_PATH, .view = &site->view, .path = path, .key = path };
     if (path.len == 0 || path.at[0] != '/')
         return SITE_ABSENT;
     return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
@@ -218,20 +219,21 @@ struct site_entry *site_find_kept(const struct site *site, struct site_cache_rea
 }
 
 enum site_result site_find_as(const struct site *site, struct site_cache_reader *reader,
-                              struct span key, struct span path, uint64_t now_ns,
-                              struct site_entry **ret_entry, bool *ret_new)
+                              const struct site_view *view, struct span key, struct span path,
+                              uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
 {
-    struct query query = { .kind = QUERY_PATH, .path = path, .key = key };
+    struct query query = { .kind = QUERY_PATH, .view = view, .path = path, .key = key };
     return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
 }
 
 enum site_result site_find_fallback(const struct site *site, struct site_cache_reader *reader,
-                                    struct span key, uint64_t now_ns, struct site_entry **ret_entry,
-                                    bool *ret_new)
+                                    const struct site_view *view, struct span key, uint64_t now_ns,
+                                    struct site_entry **ret_entry, bool *ret_new)
 {
-    struct query query = { .kind = QUERY_FALLBACK, .path = site->fallback, .key = key };
-    if (site->fallback.len == 0)
+    struct query query = { .kind = QUERY_FALLBACK, .view = view, .key = key };
+    if (view->fallback == NULL)
         return SITE_ABSENT;
+    query.path = span_text(view->fallback);
     return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
 }
 
@@ -250,6 +252,7 @@ enum site_result site_find_error_page(const struct site *site, struct site_cache
     buf_add(&text, SPAN(".html"));
     struct query query = {
         .kind = QUERY_ERROR_PAGE,
+        .view = &site->view,
         .path = span_skip(buf_span(&text), prefix.len),
         .key = buf_span(&text),
     };
@@ -267,6 +270,7 @@ enum site_result site_find_listing(const struct site *site, struct site_cache_re
         return SITE_ABSENT;
     struct query query = {
         .kind = QUERY_LISTING,
+        .view = request->view != NULL ? request->view : &site->view,
         .path = request->path,
         .key = span_of(storage, len),
         .listing = request,
@@ -316,13 +320,8 @@ bool site_file_unchanged(const struct site_file *file)
 static int fallback_is_file(const struct site *site)
 {
     struct stat status;
-    char path[PATH_MAX];
 
-    if (site->fallback.len >= sizeof(path))
-        return -ENAMETOOLONG;
-    memcpy(path, site->fallback.at, site->fallback.len);
-    path[site->fallback.len] = '\0';
-    int fd = os_file_open_beneath(site->root_fd, path);
+    int fd = os_file_open_beneath(site->root_fd, site->view.fallback);
     if (fd < 0)
         return fd;
     int error = os_file_stat(fd, &status);
@@ -356,7 +355,7 @@ static int open_paths(struct site *site, const char **ret_what)
         }
     }
     if (options->fallback != NULL) {
-        site->fallback = span_text(options->fallback + strspn(options->fallback, "/"));
+        site->view.fallback = options->fallback + strspn(options->fallback, "/");
         error = fallback_is_file(site);
         if (error < 0)
             *ret_what = options->fallback;
@@ -375,6 +374,7 @@ int site_open(struct site **ret_site, const struct site_options *options,
     *site = (struct site){
         .absent = calloc(1, sizeof(*site->absent)),
         .options = options,
+        .view = { .index = options->index, .hidden = options->hidden },
         .mime = mime,
         .root_fd = -1,
         .error_pages_fd = -1,
@@ -401,6 +401,11 @@ void site_close(struct site *site)
     os_file_close(site->root_fd);
     free(site->absent);
     free(site);
+}
+
+const struct site_view *site_view(const struct site *site)
+{
+    return &site->view;
 }
 
 const struct site_options *site_options(const struct site *site)

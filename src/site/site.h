@@ -52,6 +52,13 @@ struct site_options {
                                 no limit */
 };
 
+/* What the options say, or in their place the rules of a path. */
+struct site_view {
+    const char *const *index; /* as in the options */
+    const char *fallback;     /* as in the options */
+    bool hidden;
+};
+
 enum site_result {
     SITE_FILE,      /* a file: *ret_entry */
     SITE_REDIRECT,  /* the path needs a final slash: it is that of a directory */
@@ -114,6 +121,9 @@ void site_close(struct site *site);
 bool site_can_read(const struct site *site);
 const struct site_options *site_options(const struct site *site);
 
+/* What the options say. */
+const struct site_view *site_view(const struct site *site);
+
 /* How long an entry is used before it is compared with the disk again. Every request that comes
  * this long after a change sees it. While one thread compares, others still use the old entry. A
  * file that is kept open is checked with fstat at each hit, because its length will be
@@ -139,16 +149,17 @@ enum site_result site_find(const struct site *site, struct site_cache_reader *re
 struct site_entry *site_find_kept(const struct site *site, struct site_cache_reader *reader,
                                   struct span path, uint64_t now_ns);
 
-/* As site_find, for answers to other paths with the file at `path`. `key` is the name of the entry
- * in the cache. The caller gives a different key for each head. It does not begin with '/'. */
+/* As site_find, with a `view`, and for answers to other paths with the file at `path`. `key` is the
+ * name of the entry in the cache. The caller gives a different key for each head and each view. It
+ * is `path`, or does not begin with '/'. */
 enum site_result site_find_as(const struct site *site, struct site_cache_reader *reader,
-                              struct span key, struct span path, uint64_t now_ns,
-                              struct site_entry **ret_entry, bool *ret_new);
+                              const struct site_view *view, struct span key, struct span path,
+                              uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new);
 
-/* As site_find_as, for the fallback file. */
+/* As site_find_as, for the fallback file of the view. */
 enum site_result site_find_fallback(const struct site *site, struct site_cache_reader *reader,
-                                    struct span key, uint64_t now_ns, struct site_entry **ret_entry,
-                                    bool *ret_new);
+                                    const struct site_view *view, struct span key, uint64_t now_ns,
+                                    struct site_entry **ret_entry, bool *ret_new);
 
 /* As site_find, for the error page of a status. */
 enum site_result site_find_error_page(const struct site *site, struct site_cache_reader *reader,

@@ -9,6 +9,7 @@
 #include "rules/rules.h"
 #include "server/sandbox.h"
 #include "trace/http2.h"
+#include "trace/rule.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -98,80 +99,13 @@ static void explain_site(struct trace *t)
 
 /* ---- rules for paths ---- */
 
-static void describe_fields(struct buf *text, const struct rules_rule *rule, bool set)
-{
-    bool any = false;
-    for (size_t i = 0; i < rule->field_count; i++) {
-        if ((rule->fields[i].line.len > 0) != set)
-            continue;
-        buf_add(text, any ? SPAN(", ") : set ? SPAN("; sets ") : SPAN("; removes "));
-        buf_add(text, rule->fields[i].name);
-        any = true;
-    }
-}
-
-static void describe_action(struct buf *text, const struct rules_rule *rule)
-{
-    static const struct span words[] = {
-        [RULES_REDIRECT] = SPAN("; redirects with "),
-        [RULES_REWRITE] = SPAN("; answers with the file at `"),
-        [RULES_STATUS] = SPAN("; answers with "),
-    };
-    if (rule->action == RULES_SERVE)
-        return;
-    buf_add(text, words[rule->action]);
-    if (rule->action != RULES_REWRITE)
-        buf_add_u64(text, rule->status);
-    if (rule->action == RULES_REDIRECT)
-        buf_add(text, SPAN(" to `"));
-    if (rule->action == RULES_STATUS && rule->target.text.len > 0)
-        buf_add(text, SPAN(" and the page at `"));
-    buf_add(text, rule->target.text);
-    if (rule->target.text.len > 0)
-        buf_add_char(text, '`');
-}
-
-static void describe_networks(struct buf *text, const struct rules_rule *rule, bool admits)
-{
-    bool any = false;
-    for (size_t i = 0; i < rule->network_count; i++) {
-        if (rule->networks[i].admits != admits)
-            continue;
-        buf_add(text, any ? SPAN(", ") : admits ? SPAN("; allows ") : SPAN("; denies "));
-        buf_add(text, rule->networks[i].text);
-        any = true;
-    }
-}
-
-/* Where a rule stands, and its path as it is written there. */
-static void describe_place(struct buf *text, const struct rules_rule *rule, struct span separator)
-{
-    const bool is_section = rule->written.len == 0;
-    buf_add(text, span_text(rule->origin));
-    buf_add(text, separator);
-    buf_add(text, is_section ? SPAN("[path ") : SPAN("`"));
-    buf_add(text, is_section ? rule->pattern.text : rule->written);
-    buf_add_char(text, is_section ? ']' : '`');
-}
-
 static void explain_rule(struct trace *t, const struct rules_rule *rule)
 {
     const struct session_trace *trace = &t->answer->trace;
     char bytes[TRACE_LINE_MAX / 2];
     struct buf text = buf_over(bytes, sizeof(bytes));
     const char *but = "";
-    describe_place(&text, rule, SPAN(": "));
-    describe_fields(&text, rule, true);
-    describe_fields(&text, rule, false);
-    describe_networks(&text, rule, true);
-    describe_networks(&text, rule, false);
-    if (rule->listing != RULES_UNSET)
-        buf_add(&text,
-                rule->listing == RULES_ON ? SPAN("; listing = on") : SPAN("; listing = off"));
-    if (rule->markdown != RULES_UNSET)
-        buf_add(&text,
-                rule->markdown == RULES_ON ? SPAN("; markdown = on") : SPAN("; markdown = off"));
-    describe_action(&text, rule);
+    trace_rule_describe(t->site, rule, &text);
     if (rule->action != RULES_SERVE && rule != trace->match.actor)
         but = ", but a later rule decides";
     else if (rule->if_absent)
@@ -220,7 +154,7 @@ static void explain_actor(struct trace *t, const struct rules_rule *actor)
 {
     char bytes[TRACE_LINE_MAX / 2];
     struct buf text = buf_over(bytes, sizeof(bytes));
-    describe_place(&text, actor, SPAN(", "));
+    trace_rule_add_place(t->site, actor, SPAN(", "), &text);
     trace_set_cause(t, "%.*s, %s", (int)text.len, text.at,
                     actor->action == RULES_REDIRECT ? "redirects the path"
                                                     : "gives this status to the path");
@@ -351,6 +285,15 @@ static const struct site_step *deciding_step(const struct site_trace *steps)
     return last;
 }
 
+/* The file of `spa` for the path, or NULL. */
+static const char *fallback_of(const struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    if (!trace->ruled || !trace->match.fallback)
+        return t->site->fallback;
+    return trace->match.fallback[0] ? trace->match.fallback : NULL;
+}
+
 static void explain_absence(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
@@ -359,14 +302,15 @@ static void explain_absence(struct trace *t)
         describe_step(t->cause, sizeof(t->cause), step, t->site->root);
     else
         trace_set_cause(t, "the path is longer than any file's path");
-    if (trace->result != SITE_ABSENT || !t->site->fallback)
+    const char *fallback = fallback_of(t);
+    if (trace->result != SITE_ABSENT || !fallback)
         return;
     if (trace->navigates)
         trace_add(t, "fallback", "%s: the path does not exist, and a person probably opens it",
-                  t->site->fallback);
+                  fallback);
     else
         trace_add(t, "fallback", "not %s: the name has a dot, and Accept does not prefer a page",
-                  t->site->fallback);
+                  fallback);
 }
 
 static void explain_result(struct trace *t)
@@ -429,26 +373,33 @@ static void explain_refusal(struct trace *t)
     }
 }
 
-/* Whether the request had access to a site that needs a password, and why. */
+/* Whether the request had access to a path that needs a password, and why. */
 static void explain_access(struct trace *t)
 {
+    const struct rules_rule *keeper = t->answer->trace.keeper;
     const char *file = t->site ? t->site->auth : NULL;
+    char what[TRACE_LINE_MAX / 4] = "the site";
+    if (keeper && keeper->origin) {
+        file = trace_rule_users(t->site, keeper);
+        (void)snprintf(what, sizeof(what), "%s, [path %.*s]", keeper->origin,
+                       (int)keeper->pattern.text.len, keeper->pattern.text.at);
+    }
     switch (t->answer->trace.access) {
     case SESSION_ACCESS_OPEN:
     case SESSION_ACCESS_PENDING:
         return;
     case SESSION_ACCESS_REMEMBERED:
     case SESSION_ACCESS_RIGHT:
-        trace_add(t, "password", "right, by `auth = %s`", file);
+        trace_add(t, "password", "right, by `auth = %s` of %s", file, what);
         return;
     case SESSION_ACCESS_MISSING:
         trace_set_cause(t,
-                        "the site needs a password (`auth = %s`), and the request has none that "
-                        "can be read",
-                        file);
+                        "%s needs a password (`auth = %s`), and the request has none that can be "
+                        "read",
+                        what, file);
         return;
     case SESSION_ACCESS_WRONG:
-        trace_set_cause(t, "the site needs a password (`auth = %s`), and this one is wrong", file);
+        trace_set_cause(t, "%s needs a password (`auth = %s`), and this one is wrong", what, file);
         return;
     case SESSION_ACCESS_LIMITED:
     case SESSION_ACCESS_BUSY:

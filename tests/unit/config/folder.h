@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whole configurations, in a folder of their own that has the site site/ and is the current one.
+ * Whole configurations, in a folder of their own that is the current one. It has the site site/,
+ * and two lists of users.
  */
 #pragma once
 
@@ -36,8 +37,11 @@ static inline int make_folder(void **state)
     if (!mkdtemp(top) || chdir(top) < 0)
         return -1;
     mkdir("site", 0755);
+    mkdir("site/folder", 0755);
     write_file("site/index.html", "hello");
-    return 0;
+    write_file("one.users", "");
+    write_file("two.users", "");
+    return chmod("one.users", 0600) < 0 ? -1 : chmod("two.users", 0600);
 }
 
 static inline int remove_folder(void **state)
@@ -45,6 +49,9 @@ static inline int remove_folder(void **state)
     (void)state;
     unlink("weir.conf");
     unlink("site/index.html");
+    unlink("one.users");
+    unlink("two.users");
+    rmdir("site/folder");
     rmdir("site");
     return chdir("/") < 0 ? -1 : rmdir(top);
 }

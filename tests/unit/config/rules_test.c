@@ -104,6 +104,135 @@ static void a_section_can_turn_listings_on_and_off(void **state)
     config_read_free(store);
 }
 
+static void a_section_can_say_which_files_answer(void **state)
+{
+    (void)state;
+    struct config_store *store =
+        read_text(SITE "spa = index.html\n[path /a/**]\nindex = a.html, b.html\nspa = off\n"
+                       "[path /b/**]\nspa = /index.html\nhidden = on\n"
+                       "[path /c/**]\nhidden = off\n");
+    char *problems = problems_of(store);
+    assert_string_equal(problems, "");
+    free(problems);
+    const struct rules *rules = config_read_result(store)->sites[0].rules;
+    const struct rules_rule *rule = rules->rule;
+    assert_null(rule[0].index);
+    assert_null(rule[0].fallback);
+    assert_string_equal(rule[1].index[1], "b.html");
+    assert_string_equal(rule[1].fallback, "");
+    assert_string_equal(rule[2].fallback, "index.html");
+    assert_int_equal(rule[1].hidden, RULES_UNSET);
+    assert_int_equal(rule[2].hidden, RULES_ON);
+    assert_int_equal(rule[3].hidden, RULES_OFF);
+    struct rules_match match;
+    rules_find(rules, SPAN("/b/x"), &match);
+    assert_null(match.index);
+    assert_string_equal(match.fallback, "index.html");
+    assert_int_equal(match.hidden, RULES_ON);
+    config_read_free(store);
+    mkdir("site/.git", 0755);
+    assert_problems(SITE "[path /a/**]\nspa = none.html\nhidden = on\n[path /b/**]\nspa = folder\n"
+                         "[path /**/.git/**]\nhidden = on\nindex = a/b\n",
+                    "weir.conf:9: warning: hidden: this setting also serves site/.git\n"
+                    "weir.conf:4: error: spa: `site/none.html`: No such file or directory\n"
+                    "weir.conf:7: error: spa: `site/folder` is not a file\n"
+                    "weir.conf:10: error: index: `a/b` has a slash; an index file is a name alone, "
+                    "looked for in each folder\n");
+    rmdir("site/.git");
+}
+
+static void a_section_can_need_a_password_or_none(void **state)
+{
+    (void)state;
+    struct config_store *store =
+        read_text(SITE "auth = one.users\n[path /a/**]\nauth = two.users\nauth-realm = A\n"
+                       "[path /a/b/**]\nauth = off\ncache-control = public\n"
+                       "[path /c]\nlisting = on\n");
+    char *problems = problems_of(store);
+    assert_string_equal(problems, "");
+    free(problems);
+    const struct config_site *site = &config_read_result(store)->sites[0];
+    const struct rules_rule *rule = site->rules->rule;
+    static const enum rules_choice expected[] = { RULES_ON, RULES_ON, RULES_OFF, RULES_UNSET };
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(rule[i].auth, expected[i]);
+        assert_int_equal(rule[i].password, i);
+    }
+    assert_string_equal(site->paths[0].path_auth, "two.users");
+    assert_string_equal(site->paths[0].path_auth_realm, "A");
+    assert_string_equal(site->paths[1].path_auth, "off");
+    assert_null(site->paths[2].path_auth);
+    config_read_free(store);
+}
+
+/* A later section never takes the effect of an earlier one without a message. */
+static void reports_passwords_that_a_later_section_replaces(void **state)
+{
+    (void)state;
+    assert_problems(SITE "auth = one.users\n[path /**]\nauth = two.users\n",
+                    "weir.conf:5: error: auth: this section covers every path, so the `auth` of "
+                    "the site has no effect; remove one of them\n");
+    assert_problems(SITE "[path /a/b/**]\nauth = one.users\n[path /a/**]\nauth = off\n",
+                    "weir.conf:6: error: auth: this section covers all paths of [path /a/b/**] "
+                    "(line 3), so the `auth` there has no effect; move this section before it\n");
+    assert_problems(SITE "[path /a/b/**]\nauth = one.users\n[path /a/**]\nauth = two.users\n",
+                    "weir.conf:6: error: auth: this section covers all paths of [path /a/b/**] "
+                    "(line 3), so the `auth` there has no effect; move this section before it\n");
+    assert_problems(SITE "[path /a/**]\nauth = one.users\n[path /**/*.css]\nauth = off\n",
+                    "weir.conf:6: warning: auth: [path /a/**] (line 3) covers some of the same "
+                    "paths; for them the `auth` of this section holds, because it is later\n");
+    assert_problems(SITE "[path /a/**]\nauth = one.users\n[path /a/b/**]\nauth = two.users\n"
+                         "[path /a/c/**]\nauth = off\n[path /**/x]\nauth = one.users\n"
+                         "[path /d/**]\nauth = one.users\n",
+                    "weir.conf:10: warning: auth: [path /a/b/**] (line 5) covers some of the same "
+                    "paths; for them the `auth` of this section holds, because it is later\n"
+                    "weir.conf:10: warning: auth: [path /a/c/**] (line 7) covers some of the same "
+                    "paths; for them the `auth` of this section holds, because it is later\n");
+}
+
+static void reports_passwords_without_effect(void **state)
+{
+    (void)state;
+    assert_problems(SITE "[path /a/**]\nauth = off\n[path /b/**]\nauth = one.users\n",
+                    "weir.conf:4: warning: auth: this has no effect: no earlier section gives "
+                    "these paths a password\n");
+    assert_problems(SITE "[path /a]\nauth-realm = A\nstatus = 410\n",
+                    "weir.conf:4: warning: auth-realm: this has no effect: the section has no "
+                    "`auth` with a file\n");
+    assert_problems(SITE "[path /folder]\nauth = one.users\n[path /folder/]\nauth = one.users\n"
+                         "[path /folder/**]\nauth = two.users\n",
+                    "weir.conf:4: warning: auth: `/folder` is a folder, and the pattern covers its "
+                    "name alone; write [path /folder/**] for its files\n"
+                    "weir.conf:6: warning: auth: `/folder/` is a folder, and the pattern covers "
+                    "its name alone; write [path /folder/**] for its files\n"
+                    "weir.conf:8: error: auth: this section covers all paths of [path /folder] "
+                    "(line 3), so the `auth` there has no effect; move this section before it\n"
+                    "weir.conf:8: error: auth: this section covers all paths of [path /folder/] "
+                    "(line 5), so the `auth` there has no effect; move this section before it\n");
+}
+
+static void refuses_public_answers_where_a_password_is_needed(void **state)
+{
+    (void)state;
+    assert_problems(
+        SITE "header = Cache-Control: public\n[path /a/**]\nauth = one.users\n"
+             "cache-control = public\n[path /a/b/*]\nheader = CDN-Cache-Control: max-age=9\n"
+             "[path /**/*.css]\ncache-control = public, max-age=9\n"
+             "[path /a/open/**]\nauth = off\ncache-control = public\n",
+        "weir.conf:6: error: cache-control: shared caches would keep answers that need a password "
+        "(`auth`); remove this line\n"
+        "weir.conf:8: error: header: shared caches would keep answers that need a password "
+        "(`auth`); remove this line\n");
+    assert_problems(SITE "[path /a/**]\nauth = none.users\n[path /b/**]\nauth = site/index.html\n"
+                         "[path /c]\nauth =\n",
+                    "weir.conf:6: warning: auth: every user of this machine can read the hashes in "
+                    "`site/index.html`; run: chmod o-r site/index.html\n"
+                    "weir.conf:4: error: auth: `none.users` cannot be read: there is no such file\n"
+                    "weir.conf:6: error: auth: `site/index.html` is inside the root of [site a], "
+                    "so clients could read the hashes; move it elsewhere\n"
+                    "weir.conf:8: error: auth: a value is missing\n");
+}
+
 static void warns_of_a_section_without_settings(void **state)
 {
     (void)state;
@@ -406,6 +535,11 @@ int main(void)
         cmocka_unit_test(a_path_belongs_to_the_site_before_it),
         cmocka_unit_test(reports_patterns_that_cover_nothing),
         cmocka_unit_test(a_section_can_turn_listings_on_and_off),
+        cmocka_unit_test(a_section_can_say_which_files_answer),
+        cmocka_unit_test(a_section_can_need_a_password_or_none),
+        cmocka_unit_test(reports_passwords_that_a_later_section_replaces),
+        cmocka_unit_test(reports_passwords_without_effect),
+        cmocka_unit_test(refuses_public_answers_where_a_password_is_needed),
         cmocka_unit_test(warns_of_a_section_without_settings),
         cmocka_unit_test(reports_settings_that_a_path_does_not_have),
         cmocka_unit_test(reports_fields_that_weir_controls),

@@ -260,6 +260,62 @@ static void fields_that_join_replace_those_that_do_not(void **state)
     }
 }
 
+static void the_last_rule_about_passwords_is_the_keeper(void **state)
+{
+    (void)state;
+    static struct rules_rule some[] = {
+        { .auth = RULES_ON }, { .auth = RULES_OFF }, { .auth = RULES_UNSET }, { .auth = RULES_ON }
+    };
+    static const char *const patterns[] = { "/**", "/open/**", "/open/x/**", "/**/*.key" };
+    static const struct {
+        const char *path;
+        unsigned keeper;
+    } rows[] = {
+        { "", 0 }, { "/a", 0 }, { "/open", 1 }, { "/open/x/a", 1 }, { "/open/x/a.key", 3 },
+    };
+    const struct rules all = { .rule = some, .count = 4 };
+    const char *reason;
+    for (size_t i = 0; i < 4; i++)
+        assert_true(rules_pattern_parse(span_text(patterns[i]), &some[i].pattern, &reason));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rules_keeper(&all, span_text(rows[i].path)) != &some[rows[i].keeper])
+            fail_msg("%s has another keeper", rows[i].path);
+    const struct rules behind = { .rule = some + 1, .count = 3 };
+    assert_null(rules_keeper(&behind, SPAN("/a")));
+}
+
+static void a_private_answer_has_no_line_that_opens_shared_caches(void **state)
+{
+    (void)state;
+    static const struct rules_field fields[] = {
+        ALWAYS("Cache-Control", "public"),
+        ALWAYS("Cache-Control", "max-age=9"),
+        ALWAYS("CDN-Cache-Control", "max-age=9"),
+    };
+    static struct rules_rule one = { .fields = fields, .field_count = 3, .auth = RULES_ON };
+    const struct rules all = { .rule = &one, .count = 1 };
+    struct rules_match match;
+    char bytes[512], digests[2][RULES_DIGEST_MAX];
+    const char *reason;
+    assert_true(rules_pattern_parse(SPAN("/**"), &one.pattern, &reason));
+    rules_find(&all, SPAN("/a"), &match);
+    assert_false(match.is_private);
+    for (unsigned i = 0; i < 2; i++) {
+        struct buf out = buf_over(bytes, sizeof(bytes));
+        struct buf digest = buf_over(digests[i], sizeof(digests[i]));
+        match.is_private = i == 1;
+        rules_add_fields(&all, &match, false, &out);
+        rules_add_digest(&all, &match, &digest);
+        assert_int_equal(digest.len, 16 + i);
+        assert_true(span_equal(buf_span(&out),
+                               i == 0 ? SPAN("Cache-Control: public\r\nCache-Control: max-age=9\r\n"
+                                             "CDN-Cache-Control: max-age=9\r\n")
+                                      : SPAN("Cache-Control: max-age=9\r\n"
+                                             "Cache-Control: private\r\n")));
+        assert_in_range(out.len, 0, rules_fields_most(&all));
+    }
+}
+
 static void lines_that_join_count_only_where_their_patterns_meet(void **state)
 {
     (void)state;
@@ -312,6 +368,8 @@ int main(void)
         cmocka_unit_test(fields_that_join_replace_those_that_do_not),
         cmocka_unit_test(lines_that_join_count_only_where_their_patterns_meet),
         cmocka_unit_test(the_first_rule_of_the_list_decides_after_all_others),
+        cmocka_unit_test(the_last_rule_about_passwords_is_the_keeper),
+        cmocka_unit_test(a_private_answer_has_no_line_that_opens_shared_caches),
     };
     return cmocka_run_group_tests_name("rules/rules", tests, parse_patterns, NULL);
 }

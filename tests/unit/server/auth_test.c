@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lists of users of a configuration: which sites have one, and how the files are followed.
+ * The lists of users of a configuration: which sites and paths have one, and how the files are
+ * followed.
  */
 #include "server/auth.h"
 
@@ -44,15 +45,28 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void each_site_has_its_own_list_or_none(void **state)
+static void each_file_is_read_once_for_sites_and_paths(void **state)
 {
     struct fixture *f = *state;
+    static struct config_path paths[3];
+    paths[0].path_auth = f->path[1];
+    paths[1].path_auth = "off";
+    f->sites[0].paths = f->sites[2].paths = paths;
+    f->sites[0].path_count = f->sites[2].path_count = 3;
+    f->sites[2].auth = f->path[0];
     assert_int_equal(server_auth_open(&f->auth, &f->config, f->why), 0);
     assert_true(f->auth.complete);
-    assert_int_equal(f->auth.count, 3);
-    assert_non_null(f->auth.lists[0]);
-    assert_non_null(f->auth.lists[1]);
-    assert_null(f->auth.lists[2]);
+    assert_int_equal(f->auth.count, 2);
+    assert_int_equal(f->auth.watch.count, 2);
+    for (unsigned i = 0; i < 2; i++)
+        assert_non_null(f->auth.lists[server_auth_find(&f->auth, f->path[i])].users);
+    assert_int_not_equal(server_auth_find(&f->auth, f->path[0]),
+                         server_auth_find(&f->auth, f->path[1]));
+    assert_string_equal(server_auth_path(&f->sites[0], 0), f->path[1]);
+    assert_null(server_auth_path(&f->sites[0], 1));
+    assert_null(server_auth_path(&f->sites[0], 2));
+    assert_string_equal(server_auth_path(&f->sites[0], 3), f->path[0]);
+    assert_string_equal(server_auth_path(&f->sites[1], 0), f->path[1]);
 }
 
 static void nothing_is_read_where_no_site_needs_a_password(void **state)
@@ -94,7 +108,7 @@ static void a_broken_list_is_named_and_tried_again_after_its_next_change(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FILES(each_site_has_its_own_list_or_none),
+        WITH_FILES(each_file_is_read_once_for_sites_and_paths),
         WITH_FILES(nothing_is_read_where_no_site_needs_a_password),
         WITH_FILES(a_broken_list_is_named_and_tried_again_after_its_next_change),
     };

@@ -215,6 +215,7 @@ static void leaves_out_names_that_cannot_be_served(void **state)
     tree_link(tree, "root/here", ".");
     assert_order(f, "/", "", "here file inside");
     f->options.hidden = true;
+    reopen(f);
     assert_order(f, "/", "", ".git here .hidden file inside");
 }
 
@@ -516,7 +517,9 @@ static void shows_the_first_names_and_says_how_many_are_left_out(void **state)
 /* The listing of "/", published when it is new. */
 static struct site_entry *find_listing(struct fixture *f, const char *query, bool *ret_new)
 {
-    const struct site_listing_request request = { SPAN("/"), span_text(query), SITE_LISTING_JSON };
+    const struct site_listing_request request = { .path = SPAN("/"),
+                                                  .query = span_text(query),
+                                                  .form = SITE_LISTING_JSON };
     struct site_entry *entry = NULL;
     assert_int_equal(
         site_find_listing(f->site, f->reader, &request, true, f->now_ns, &entry, ret_new),
@@ -588,7 +591,9 @@ static void each_form_and_order_has_its_own_listing(void **state)
     assert_true(is_new);
     (void)find_listing(f, "sort=size", &is_new);
     assert_true(is_new);
-    const struct site_listing_request page = { SPAN("/"), SPAN(""), SITE_LISTING_HTML };
+    const struct site_listing_request page = { .path = SPAN("/"),
+                                               .query = SPAN(""),
+                                               .form = SITE_LISTING_HTML };
     struct site_entry *entry;
     assert_int_equal(site_find_listing(f->site, f->reader, &page, true, f->now_ns, &entry, &is_new),
                      SITE_FILE);
@@ -642,7 +647,9 @@ static void the_entity_tag_follows_the_content(void **state)
 
 static void without_permission_to_render_only_the_cache_answers(void **state)
 {
-    const struct site_listing_request request = { SPAN("/"), SPAN(""), SITE_LISTING_JSON };
+    const struct site_listing_request request = { .path = SPAN("/"),
+                                                  .query = SPAN(""),
+                                                  .form = SITE_LISTING_JSON };
     struct fixture *f = *state;
     struct site_entry *entry, *found;
     bool is_new;

@@ -234,6 +234,7 @@ static void judges_paths_as_the_table_says(void **state)
     for (int way = 0; way < 3; way++) {
         f->options.listing = way == 1;
         f->options.hidden = way == 2;
+        reopen(f);
         for (size_t i = 0; i < sizeof(path_cases) / sizeof(path_cases[0]); i++) {
             enum site_result expected = way == 0   ? path_cases[i].result
                                         : way == 1 ? path_cases[i].listed
@@ -449,9 +450,9 @@ static void error_pages_and_the_fallback_have_keys_that_no_path_has(void **state
             site_publish(f->reader, entry);
             site_cache_release(&entry->cache);
         }
-        assert_int_equal(
-            site_find_fallback(f->site, f->reader, SPAN("fallback"), f->now_ns, &entry, &is_new),
-            SITE_FILE);
+        assert_int_equal(site_find_fallback(f->site, f->reader, site_view(f->site),
+                                            SPAN("fallback"), f->now_ns, &entry, &is_new),
+                         SITE_FILE);
         assert_int_equal(is_new, i == 0);
         assert_body_is(entry, "application");
         if (is_new) {
@@ -501,8 +502,8 @@ static void one_file_has_an_entry_for_each_key(void **state)
     bool is_new;
     tree_write(&f->tree, "root/a.txt", "body");
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(site_find_as(f->site, f->reader, keys[i], SPAN("/a.txt"), f->now_ns,
-                                      &entry[i], &is_new),
+        assert_int_equal(site_find_as(f->site, f->reader, site_view(f->site), keys[i],
+                                      SPAN("/a.txt"), f->now_ns, &entry[i], &is_new),
                          SITE_FILE);
         assert_int_equal(is_new, i < 2);
         assert_body_is(entry[i], "body");
@@ -514,8 +515,8 @@ static void one_file_has_an_entry_for_each_key(void **state)
     assert_ptr_equal(entry[0], entry[2]);
     assert_ptr_not_equal(entry[0], entry[1]);
     struct site_entry *none;
-    assert_int_equal(site_find_as(f->site, f->reader, SPAN("key c"), SPAN("/../a.txt"), f->now_ns,
-                                  &none, &is_new),
+    assert_int_equal(site_find_as(f->site, f->reader, site_view(f->site), SPAN("key c"),
+                                  SPAN("/../a.txt"), f->now_ns, &none, &is_new),
                      SITE_ABSENT);
     assert_int_equal(result_of(f, SPAN("key a")), SITE_ABSENT);
 }
@@ -530,9 +531,9 @@ static void without_a_fallback_or_error_pages_they_are_absent(void **state)
     reopen(f);
     assert_int_equal(site_find_error_page(f->site, f->reader, 404, f->now_ns, &entry, &is_new),
                      SITE_ABSENT);
-    assert_int_equal(
-        site_find_fallback(f->site, f->reader, SPAN("fallback"), f->now_ns, &entry, &is_new),
-        SITE_ABSENT);
+    assert_int_equal(site_find_fallback(f->site, f->reader, site_view(f->site), SPAN("fallback"),
+                                        f->now_ns, &entry, &is_new),
+                     SITE_ABSENT);
 }
 
 static void opening_names_the_path_that_failed(void **state)

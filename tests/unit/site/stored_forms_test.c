@@ -130,6 +130,7 @@ static void a_page_names_its_page_in_markdown(void **state)
     struct fixture *f = *state;
     static const char *const names[] = { "index.html", "e.htm", NULL };
     f->options.index = names;
+    reopen(f);
     f->options.markdown = true;
     tree_folder(&f->tree, "root/d");
     tree_folder(&f->tree, "root/folder.md");
@@ -175,9 +176,9 @@ static void answers_for_other_paths_have_no_page_in_markdown(void **state)
     tree_write(&f->tree, "errors/404.html", "404");
     tree_write(&f->tree, "errors/404.md", "404");
     reopen(f);
-    assert_int_equal(
-        site_find_fallback(f->site, f->reader, SPAN("fallback"), f->now_ns, &entry, &is_new),
-        SITE_FILE);
+    assert_int_equal(site_find_fallback(f->site, f->reader, site_view(f->site), SPAN("fallback"),
+                                        f->now_ns, &entry, &is_new),
+                     SITE_FILE);
     assert_int_equal(entry->markdown.len, 0);
     site_cache_release(&entry->cache);
     assert_int_equal(site_find_error_page(f->site, f->reader, 404, f->now_ns, &entry, &is_new),
