@@ -71,7 +71,7 @@ extern const struct load_shown load_shown[LOAD_SHOWN];
     LOAD_WORD( \
         little, "Little's law", \
         "In a closed loop, users = throughput x cycle: N = X (R + Z). The cycle is the time " \
-        "from one answer of a user to its next. What its parts do not explain is time that " \
+        "from one answer of a user to its next. Time beside its parts is time that " \
         "this program lost.") \
     LOAD_WORD(gap, "longest without answer", \
               "The longest time in which no user got an answer, while at least one waited.")
@@ -97,7 +97,7 @@ void load_forms_judgement(const struct load_report *report, FILE *out);
 /* What the words mean that the report uses. */
 void load_forms_words(const struct load_report *report, FILE *out);
 
-/* What the steps vary: the rate in an open loop, else the users; and that of one step. */
+/* The steps vary the rate in an open loop, else the users: its name, and its value in a step. */
 const char *load_forms_level_name(const struct load_report *report);
 struct load_formatted load_forms_level(const struct load_report *report, size_t step);
 
