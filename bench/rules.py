@@ -114,6 +114,8 @@ def _store(root: Path) -> Path:
     script.with_name(f"{script.name}.gz").write_bytes(packed)
     if program := shutil.which("brotli"):
         subprocess.run([program, "-q", "11", "-k", script], check=True)
+        # brotli gives its output the time of the script in whole seconds, which is older.
+        script.with_name(f"{script.name}.br").touch()
     return folder
 
 
