@@ -82,13 +82,16 @@ def test_every_request_is_an_entry_of_the_journal(server: ServerFactory, folder:
         assert settled(running)["counters"]["requests"] == 27
         running.stop()
         wait_until(lambda: len(receiver.lines("access")) == 27, "every line has arrived")
+        wait_until(
+            lambda: any(line.startswith("stopping: ") for line in receiver.lines("error")),
+            "the master's message has arrived",
+        )
     finally:
         receiver.end()
     lines = receiver.lines("access")
     assert sum('"status":404' in line for line in lines) == 9
     assert all(line.startswith('{"time":"') and line.endswith('"}') for line in lines)
     assert any("PRIORITY=6\nSYSLOG_IDENTIFIER=weir\n" in entry for entry in receiver.received)
-    assert any(line.startswith("stopping: ") for line in receiver.lines("error"))
 
 
 @pytest.mark.parametrize("model", ["percore", "fork", "prefork"])
