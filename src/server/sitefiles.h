@@ -2,7 +2,7 @@
  *
  * The files `_headers` and `_redirects` of the sites with `site-rules = on`. The master reads them
  * before the workers are forked, and then watches them. Workers inherit the rules, and open no file
- * for them (decision 040). A change starts another generation, whose caches are empty. So no head
+ * for them (decision 041). A change starts another generation, whose caches are empty. So no head
  * of old rules is left.
  *
  * A file is opened beneath the root of its site. So a link in a site leads the master to no other
