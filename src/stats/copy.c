@@ -121,8 +121,10 @@ static void visit_arena(struct survey *s)
 struct stats_survey stats_copy_survey(struct span arena)
 {
     struct survey s = { .arena = arena };
-    if (arena.len < sizeof(struct stats_arena_header))
+    if (arena.len < sizeof(struct stats_arena_header)) {
+        s.found.damaged = arena.len > 0;
         return s.found;
+    }
     s.used = calloc(arena.len / CACHE_LINE + 1, sizeof(*s.used));
     if (s.used)
         visit_arena(&s);

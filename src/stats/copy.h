@@ -42,7 +42,7 @@ MUST_USE bool stats_copy_is_head(struct span head, char why[STATS_WHY_MAX]);
 struct stats_survey {
     size_t blocks;
     unsigned rows; /* sites: one more than the last that a block has */
-    bool damaged;  /* something lies outside, or overlaps */
+    bool damaged;  /* something lies outside or overlaps, or the header is cut */
     bool newer;    /* it has places that were taken after the copy began */
 };
 struct stats_survey stats_copy_survey(struct span arena);
