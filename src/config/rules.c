@@ -407,19 +407,18 @@ static void make_own_rule(struct config_store *store, const struct config_site *
 static void make_rules(struct config_store *store, const struct config_section_values *values,
                        struct config_site *site)
 {
+    const struct config_section_values *path = values->paths;
     const unsigned count = site->path_count + 1;
-    if (count > RULES_MAX) {
-        config_problem_error(&store->problems, values->paths->origin,
-                             "[site %s] has %u paths; %d at most", site->name, site->path_count,
-                             RULES_MAX - 1);
+    if (path && count > RULES_MAX) {
+        config_problem_error(&store->problems, path->origin, "[site %s] has %u paths; %d at most",
+                             site->name, site->path_count, RULES_MAX - 1);
         return;
     }
     struct rules_rule *rule = config_arena_take(&store->arena, count * sizeof(*rule));
     struct rules *rules = config_arena_take(&store->arena, sizeof(*rules));
     *rules = (struct rules){ .rule = rule, .count = count };
     make_own_rule(store, site, &rule[0]);
-    const struct config_section_values *path = values->paths;
-    for (unsigned i = 1; i < count; i++, path = path->next) {
+    for (unsigned i = 1; path && i < count; i++, path = path->next) {
         const struct making making = { store, path, &site->paths[i - 1], &rule[i] };
         rule[i].password = i;
         make_rule(&making, site->root);

@@ -334,7 +334,7 @@ static __attribute__((noinline)) bool take_other(struct http2_request *request,
         take_priority(request, value);
         return true;
     case USE_FETCH_MODE:
-        request->navigates = span_equal(value, SPAN("navigate"));
+        request->navigates = value.at && span_equal(value, SPAN("navigate"));
         return true;
     default:
         return use == USE_DROP;

@@ -14,11 +14,13 @@ const char *server_auth_path(const struct config_site *site, unsigned path)
 
 static bool find_list(const struct server_auth *auth, const char *path, unsigned *ret_number)
 {
-    for (unsigned i = 0; i < auth->count; i++)
-        if (strcmp(auth->lists[i].path, path) == 0) {
+    for (unsigned i = 0; i < auth->count; i++) {
+        const char *known = auth->lists[i].path;
+        if (known && strcmp(known, path) == 0) {
             *ret_number = i;
             return true;
         }
+    }
     return false;
 }
 
