@@ -246,7 +246,7 @@ def test_a_missing_build_is_named(lab_here: LabHere, tmp_path: Path) -> None:
     nowhere = ["--build", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
     status, text = lab_here("compare", "epoll", "percore", *nowhere)
     assert status == 1
-    assert "run `make build` first" in text
+    assert "run `make build`, or install weir" in text
 
 
 def test_a_wrong_option_is_a_usage_error(lab_here: LabHere) -> None:
