@@ -342,8 +342,8 @@ static struct site_entry *find_own_page(struct session_exchange *x, enum http_st
         site_find_error_page(x->site->site, x->thread->reader, status, x->thread->now_ns, &entry,
                              ret_owned) != SITE_FILE)
         return NULL;
-    if (*ret_owned && session_head_prepare(x, entry))
-        site_publish(x->thread->reader, entry);
+    if (*ret_owned)
+        (void)session_head_publish(x, entry);
     if (entry->file[SITE_PLAIN].head.len > 0)
         return entry;
     if (*ret_owned)

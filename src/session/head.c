@@ -6,6 +6,7 @@
 #include "http2/response.h"
 #include "session/markdown.h"
 #include "session/rules.h"
+#include "session/tally.h"
 #include "session/trace.h"
 
 bool session_head_only(const struct session_exchange *x)
@@ -116,7 +117,8 @@ static void add_choices(const struct site_entry *entry, struct buf *head)
 
 enum { PREPARED_MAX = SITE_HEAD_ROOM + SESSION_FIELDS_MAX };
 
-bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry)
+/* Prepares the head of each variant. False: one has none. */
+static bool prepare_heads(const struct session_exchange *x, struct site_entry *entry)
 {
     bool whole = true;
     for (unsigned v = 0; v < SITE_VARIANTS; v++) {
@@ -153,6 +155,20 @@ bool session_head_prepare(const struct session_exchange *x, struct site_entry *e
             site_set_block(entry, (enum site_variant)v, buf_span(&block));
     }
     return whole;
+}
+
+enum session_publication session_head_publish(const struct session_exchange *x,
+                                              struct site_entry *entry)
+{
+    enum session_publication result = SESSION_REFUSED;
+    if (x->match)
+        session_rules_mark(x, entry);
+    if (!prepare_heads(x, entry))
+        result = SESSION_HEADLESS;
+    else if (site_publish(x->thread->reader, entry))
+        result = SESSION_PUBLISHED;
+    session_tally_publish(x->thread->shared);
+    return result;
 }
 
 struct span session_head_from(const struct site_file *file, unsigned mark)

@@ -18,12 +18,18 @@ enum {
     SESSION_MARK_VALIDATORS /* after all that describes the bytes: a 304 */
 };
 
-/* Prepares the 200 head of every variant of a newly loaded entry, with the fields of the rules in
- * x->match. The status line, Date and what
- * depends on the connection are added for each answer. False when a variant has no head, because
- * memory is missing or the head does not fit. Such an entry must not enter the cache: it would
- * keep failing from there. */
-bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry);
+enum session_publication {
+    SESSION_PUBLISHED, /* the cache has the entry */
+    SESSION_REFUSED,   /* the cache does not take it: the entry answers this request alone */
+    SESSION_HEADLESS   /* the same, and a variant has no head */
+};
+
+/* Prepares the 200 head of every variant of a newly loaded entry, with the fields and marks of the
+ * rules in x->match. Then offers the entry to the cache. The status line, Date and what depends on
+ * the connection are added for each answer. A variant has no head when memory is missing or the
+ * head does not fit. Such an entry never enters the cache: it would keep failing from there. */
+enum session_publication session_head_publish(const struct session_exchange *x,
+                                              struct site_entry *entry);
 
 /* The part of a prepared head that begins at a mark. */
 struct span session_head_from(const struct site_file *file, unsigned mark);

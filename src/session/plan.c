@@ -45,28 +45,30 @@ static bool navigates(struct session_exchange *x)
     return accept_weight(x, SPAN("text/html")) > accept_weight(x, SPAN("application/octet-stream"));
 }
 
-/* Gives a new entry its heads, and offers it to the cache. Returns whether the cache has it. */
-static bool publish_entry(struct session_exchange *x, struct site_entry *entry, bool *ret_whole)
+/* Answers with an entry whose heads are prepared. `published`: the cache was offered it if it is
+ * fresh. */
+static void answer_published(struct session_exchange *x, struct site_entry *entry, bool fresh,
+                             enum session_publication published)
 {
-    if (x->match)
-        session_rules_mark(x, entry);
-    *ret_whole = session_head_prepare(x, entry);
-    const bool cached = *ret_whole && site_publish(x->thread->reader, entry);
-    session_tally_publish(x->thread->shared);
-    return cached;
-}
-
-/* Returns whether the cache has the entry. */
-static bool answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
-{
-    bool whole = true;
-    const bool cached = !fresh || publish_entry(x, entry, &whole);
     if (session_trace_of(x->thread))
-        session_trace_entry(x, entry, whole);
+        session_trace_entry(x, entry, published != SESSION_HEADLESS);
     stats_writer_add(&x->thread->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
     x->cache = fresh ? LOG_CACHE_MISS : LOG_CACHE_HIT;
     session_answer_entry(x, entry, fresh);
-    return cached;
+}
+
+static void answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
+{
+    answer_published(x, entry, fresh, fresh ? session_head_publish(x, entry) : SESSION_PUBLISHED);
+}
+
+/* Whether the page is sent in Markdown if the site has that. The mark of a new entry is not set
+ * yet. */
+static bool prefers_markdown(const struct session_exchange *x, const struct site_entry *entry,
+                             bool fresh)
+{
+    const bool html_only = fresh && x->match ? x->match->markdown == RULES_OFF : entry->html_only;
+    return entry->markdown.len > 0 && !html_only && session_markdown_is_preferred(x);
 }
 
 /* Answers with a file, or with its page in Markdown if the client prefers that. */
@@ -75,11 +77,9 @@ static void answer_form(struct session_exchange *x, struct site_entry *entry, bo
     const struct rules_match *const known = x->match;
     struct rules_match match;
     struct site_entry *page;
-    bool page_fresh, whole;
-    if (fresh && known)
-        session_rules_mark(x, entry);
-    if (entry->markdown.len == 0 || entry->html_only || !session_markdown_is_preferred(x)) {
-        (void)answer_found(x, entry, fresh);
+    bool page_fresh;
+    if (!prefers_markdown(x, entry, fresh)) {
+        answer_found(x, entry, fresh);
         return;
     }
     if (!known && x->site->rules) {
@@ -89,12 +89,12 @@ static void answer_form(struct session_exchange *x, struct site_entry *entry, bo
     const bool found = session_markdown_find(x, entry, x->match, &page, &page_fresh);
     if (found) {
         session_trace_note(x, markdown, true);
-        (void)answer_found(x, page, page_fresh);
+        answer_found(x, page, page_fresh);
     } else {
-        (void)answer_found(x, entry, fresh);
+        answer_found(x, entry, fresh);
     }
     if (found && fresh) {
-        (void)publish_entry(x, entry, &whole);
+        (void)session_head_publish(x, entry);
         site_cache_release(&entry->cache);
     }
     x->match = known;
@@ -127,7 +127,7 @@ static void answer_absent(struct session_exchange *x)
     session_trace_note(x, navigates, wanted);
     if (wanted && session_rules_find_fallback(x, &entry, &fresh) == SITE_FILE) {
         session_trace_note(x, fallback, true);
-        (void)answer_found(x, entry, fresh);
+        answer_found(x, entry, fresh);
     } else {
         session_answer_status(x, HTTP_NOT_FOUND);
     }
@@ -175,8 +175,11 @@ static bool answer_with_found(struct session_exchange *x,
     if (*ret_result != SITE_FILE)
         return false;
     stats_writer_add(&x->thread->stats, STATS_listings_rendered, fresh);
-    const bool cached = answer_found(x, entry, fresh);
-    return counts && !cached && x->out->answer.open && x->out->answer.entry == entry;
+    const enum session_publication published = fresh ? session_head_publish(x, entry)
+                                                     : SESSION_PUBLISHED;
+    answer_published(x, entry, fresh, published);
+    return counts && published != SESSION_PUBLISHED && x->out->answer.open &&
+           x->out->answer.entry == entry;
 }
 
 /* Answers with a listing from the cache, or renders it. Threads that need the same listing wait for
@@ -283,7 +286,7 @@ static void plan_file(struct session_exchange *x)
     session_trace_note(x, looked, true);
     session_trace_note(x, result, result);
     if (__builtin_expect(result == SITE_FILE, 1))
-        (void)answer_found(x, entry, fresh);
+        answer_found(x, entry, fresh);
     else
         answer_result(x, result);
 }

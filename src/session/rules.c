@@ -135,12 +135,8 @@ static void answer_status(struct session_exchange *x)
         session_answer_status(x, status);
         return;
     }
-    if (fresh) {
-        const bool whole = session_head_prepare(x, page);
-        session_rules_mark(x, page);
-        if (whole)
-            (void)site_publish(x->thread->reader, page);
-    }
+    if (fresh)
+        (void)session_head_publish(x, page);
     session_answer_own_page(x, status, SPAN(""), page, fresh);
 }
 
