@@ -10,25 +10,21 @@ import signal
 import ssl
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
 from bench import (
     certificate,
     generators,
-    http2,
     load,
     machine,
+    many,
     measure,
-    models,
     report,
     rounds,
-    rules,
     scenarios,
     servers,
-    tls,
 )
 from bench.measure import Cores
 from bench.process import BenchError
@@ -44,8 +40,8 @@ from bench.rounds import (
 )
 from bench.scenarios import IDLE, SCENARIOS, SYSCALLS, Scenario
 from bench.servers import FLOOR, Choice, Product
+from bench.studies import FILES, HTTP2, LOAD, MODELS, PEERS, REPOSITORY, RULES, TLS, Study
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 RECORD_BEGIN = "<!-- written by bench/run.py {options} -->"
 RECORD_END = "<!-- end -->"
 SECURITY_PAGE = REPOSITORY / "docs" / "security.md"
@@ -53,88 +49,9 @@ JSON_SCHEMA = 1
 SPARE_DESCRIPTORS = 200
 
 
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """A comparison: its servers, its loads, and the page for its figures."""
-
-    scenarios: tuple[Scenario, ...]
-    products: Callable[[Choice], tuple[list[Product], list[str]]]
-    tables: Callable[[Results], list[list[Row]]]
-    goals: Callable[[Results], list[Row]]
-    idle_connections: int
-    syscalls: bool  # whether they are counted unless --only says so
-    page: Path
-    flag: str = ""
-    seconds: int = 1  # of a round
-
-
-PEERS = Study(
-    scenarios=SCENARIOS,
-    products=servers.products,
-    tables=report.tables,
-    goals=report.goal_table,
-    idle_connections=9000,
-    syscalls=True,
-    page=REPOSITORY / "docs" / "performance.md",
-)
-MODELS = Study(
-    scenarios=models.SCENARIOS,
-    products=models.products,
-    tables=models.tables,
-    goals=models.goal_table,
-    idle_connections=models.IDLE_CONNECTIONS,
-    syscalls=False,
-    page=REPOSITORY / "docs" / "models.md",
-    flag="--models",
-)
-LOAD = Study(
-    scenarios=(generators.KEEP_ALIVE,),
-    products=load.products,
-    tables=load.tables,
-    goals=load.goal_table,
-    idle_connections=0,
-    syscalls=False,
-    page=REPOSITORY / "docs" / "load.md",
-    flag="--load",
-    seconds=load.SECONDS,
-)
-TLS = Study(
-    scenarios=tls.SCENARIOS,
-    products=tls.products,
-    tables=tls.tables,
-    goals=tls.goal_table,
-    idle_connections=tls.IDLE_CONNECTIONS,
-    syscalls=False,
-    page=REPOSITORY / "docs" / "performance.md",
-    flag="--tls",
-)
-
-HTTP2 = Study(
-    scenarios=http2.SCENARIOS,
-    products=http2.products,
-    tables=http2.tables,
-    goals=http2.goal_table,
-    idle_connections=http2.IDLE_CONNECTIONS,
-    syscalls=False,
-    page=REPOSITORY / "docs" / "performance.md",
-    flag="--http2",
-)
-
-RULES = Study(
-    scenarios=rules.SCENARIOS,
-    products=rules.products,
-    tables=rules.tables,
-    goals=rules.goal_table,
-    idle_connections=0,
-    syscalls=False,
-    page=REPOSITORY / "docs" / "performance.md",
-    flag="--rules",
-)
-
-
 def arguments(argv: list[str]) -> argparse.Namespace:
     """Parses the command line."""
-    found = [s.name for study in (PEERS, MODELS, TLS, HTTP2, RULES) for s in study.scenarios]
+    found = [s.name for study in (PEERS, MODELS, TLS, HTTP2, RULES, FILES) for s in study.scenarios]
     names = [*dict.fromkeys(found), IDLE, SYSCALLS]
     parser = argparse.ArgumentParser(
         prog="bench/run.py",
@@ -156,6 +73,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     studies.add_argument(
         "--rules", action="store_true", help="measure rules, redirects and compressed text"
     )
+    studies.add_argument("--files", action="store_true", help="measure sites of many files")
     studies.add_argument(
         "--claims", action="store_true", help="measure what weir promises about time and fairness"
     )
@@ -237,8 +155,9 @@ def measure_all(
     each_s += wants_idle * (IDLE_TLS_S if settings.identity else IDLE_S)
     each_s += len(loads) * measure.OBSERVED_S * bool(settings.identity)
     each_s += wants_syscalls * len(SYSCALL_SCENARIOS) * (settings.seconds + STRACE_S)
+    each_s += settings.rounds * sum(map(rounds.warm_up_s, loads))
     progress = Progress(expected_s=len(found) * each_s)
-    for scenario in loads:
+    for scenario in (many.prepare(s, settings.root, settings.work) for s in loads):
         chosen = [p for p in found if not scenario.servers or p.name in scenario.servers]
         rounds.measure_load(chosen, scenario, settings, results, progress)
     if wants_idle:
@@ -333,6 +252,10 @@ def to_json(
             for s in results.scenarios
         },
         "idle": {k: measure.as_json(v) for k, v in results.idle.items()},
+        "filled": [
+            {"scenario": scenario, **measure.as_json(v)}
+            for (scenario, _), v in results.filled.items()
+        ],
         "handshakes": {
             name: {k: measure.as_json(v) for k, v in seen.items()}
             for name, seen in results.handshakes.items()
@@ -406,6 +329,7 @@ def chosen_study(args: argparse.Namespace) -> Study:
         (args.tls, TLS),
         (args.http2, HTTP2),
         (args.rules, RULES),
+        (args.files, FILES),
     )
     return next((study for flag, study in chosen if flag), PEERS)
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bench import h2client, h2load, handshakes, http1, process
+from bench import h2client, h2load, handshakes, http1, many, process
 from bench.handshakes import Handshakes
 from bench.process import BenchError, Done
 from bench.scenarios import AB, CLOSE_FIELD, H2LOAD, SMALL_FILE, Scenario
@@ -185,7 +185,8 @@ def generator_argv(
     argv = ["wrk", "-t1", f"-c{scenario.connections}", f"-d{seconds}s", "-s", str(WRK_SCRIPT)]
     for name, value in headers:
         argv += ["-H", f"{name}: {value}"]
-    return [*argv, url, "--", str(scenario.depth)]
+    argv += [url, "--", str(scenario.depth)]
+    return [*argv, str(scenario.listed), str(scenario.start)] if scenario.listed else argv
 
 
 def _wrk_counts(done: Done) -> dict[str, int]:
@@ -343,6 +344,30 @@ def idle_memory(running: Running, connections: int, *, http2: bool = False) -> I
         before_kib=before_kib,
         after_kib=after_kib,
         kib_per_connection=(after_kib - before_kib) / connections,
+    )
+
+
+def fill_cache(running: Running, scenario: Scenario, sizes: Sizes, *, weighed: bool) -> Idle | None:
+    """Fills the server's cache as the scenario says. With `weighed`, returns what the entries use.
+
+    Raises:
+        BenchError: an answer is not that of a file.
+    """
+    if scenario.many is None:
+        return None
+    pid = running.process.pid
+    before_kib = _settled_memory_kib(pid) if weighed else 0.0
+    paths = many.filled(scenario.many)
+    entries = many.fill(running.port, paths, sizes.head_bytes + sizes.body_bytes)
+    if not weighed:
+        return None
+    after_kib = _settled_memory_kib(pid)
+    return Idle(
+        server=running.product.name,
+        connections=entries,
+        before_kib=before_kib,
+        after_kib=after_kib,
+        kib_per_connection=(after_kib - before_kib) / entries,
     )
 
 

@@ -36,6 +36,7 @@ class Results:
     takes: list[Take] = field(default_factory=list)
     crowds: list[Crowd] = field(default_factory=list)
     handshakes: dict[str, dict[str, Handshakes]] = field(default_factory=dict)  # over TLS
+    filled: dict[tuple[str, str], Idle] = field(default_factory=dict)  # by scenario and server
     failures: list[str] = field(default_factory=list)
 
     def of(self, scenario: str, server: str) -> dict[int, float]:

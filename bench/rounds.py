@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import measure, report, servers
+from bench import many, measure, report, servers
 from bench.certificate import Identity
-from bench.measure import Cores
+from bench.measure import Cores, Sizes
 from bench.process import BenchError
 from bench.report import OVER_HTTP1, Results
 from bench.scenarios import IDLE, SCENARIOS, SYSCALLS, Scenario
@@ -24,6 +24,7 @@ SYSCALL_SCENARIOS = ("keepalive", "close")
 CHECK_S = 0.3  # for a start, the comparison of the bytes and a stop
 IDLE_S = 4.0
 IDLE_TLS_S = 20.0
+FILL_S = 25.0  # for a cache of 1,000,000 entries
 STRACE_S = 1.0  # to attach and detach
 
 
@@ -130,15 +131,34 @@ def measure_load(
 
         def load(server: Running, number: int = number) -> str:
             sizes = measure.verify(server, scenario, settings.root)
+            warm_up(server, scenario, sizes, settings, results)
             result = measure.load_round(
-                server, scenario, sizes, number, settings.seconds, settings.cores
+                server, many.measured(scenario), sizes, number, settings.seconds, settings.cores
             )
             rounds.append(result)
             return f"{report.number(result.cpu_us_per_request)} µs"
 
         for product in found if number % 2 == 0 else reversed(found):
             what = f"{scenario.name} {number + 1}/{settings.rounds}"
-            attempt(product, load, what, settings.seconds + CHECK_S)
+            attempt(product, load, what, settings.seconds + CHECK_S + warm_up_s(scenario))
+
+
+def warm_up_s(scenario: Scenario) -> float:
+    """The expected duration of a warm-up. The comparison of the bytes warms up the other loads."""
+    if scenario.many is None:
+        return 0.0
+    return FILL_S * scenario.many.fills_all if scenario.many.fills else many.WARM_S
+
+
+def warm_up(
+    server: Running, scenario: Scenario, sizes: Sizes, settings: Settings, results: Results
+) -> None:
+    """Brings a server into the state that it has after a while of requests for many files."""
+    key = scenario.name, server.product.name
+    if scenario.many and not scenario.many.fills:
+        measure.load(server, scenario, [], many.WARM_S, settings.cores.generator)
+    elif weighed := measure.fill_cache(server, scenario, sizes, weighed=key not in results.filled):
+        results.filled[key] = weighed
 
 
 def measure_idle(

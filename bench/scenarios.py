@@ -22,8 +22,23 @@ FULL, RESUMED = "full", "resumed"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Many:
+    """A site of many files, and the requests for them (many.py)."""
+
+    folder: str  # below the root
+    files: int
+    size: int  # of each, bytes
+    asked: int  # of the files, so many are requested
+    zipf: float = 0.0  # exponent of Zipf's law; 0: all alike
+    links: bool = False  # files share contents
+    fills: bool = False  # the cache is filled before a round, in place of a warm-up
+    fills_all: bool = False  # with every file; else with those that are requested
+    cache_bytes: int = 0  # of weir; 0: that of the study
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """One load: one request, repeated."""
+    """One load: one request, repeated, or requests for many files."""
 
     name: str
     what: str
@@ -39,6 +54,9 @@ class Scenario:
     handshake: str = ""  # TLS handshake of each request: "full" or "resumed"
     coding: str = ""  # content coding that the client accepts, and that the answer has
     servers: tuple[str, ...] = ()  # those that are measured; empty: all
+    many: Many | None = None  # requests for its files, in place of those for `path`
+    listed: Path | None = None  # the paths of these requests
+    start: int = 0  # the first of them
 
 
 SCENARIOS = (

@@ -31,6 +31,7 @@ OTHER = "other"  # a second weir, for comparing two builds
 TUNED = "nginx-tuned"
 DESCRIPTORS = 20_000
 CONNECTIONS_MAX = 16_384
+OPEN_FILES_MOST = 19_000  # of nginx-tuned, where there are many files
 KEEP_ALIVE_S = 120
 READY_WITHIN_S = 10.0
 FLOOR_IN_MEMORY_MAX = 256 * 1024
@@ -150,6 +151,7 @@ class NginxWays:
     sendfile: str = "on"
     tcp_nopush: str = "on"
     deferred: str = ""
+    open_files: int = 1000
 
 
 def _nginx_ways(scenario: Scenario) -> NginxWays:
@@ -160,6 +162,8 @@ def _nginx_ways(scenario: Scenario) -> NginxWays:
         return NginxWays(tcp_nopush="off")
     if scenario.depth > 1:
         return NginxWays()
+    if scenario.many:
+        return NginxWays(sendfile="off", tcp_nopush="off", open_files=OPEN_FILES_MOST)
     return NginxWays(sendfile="off", tcp_nopush="off")
 
 
@@ -213,7 +217,7 @@ http {{
     keepalive_timeout {KEEP_ALIVE_S};
     keepalive_requests 1000000000;
     reset_timedout_connection on;
-    open_file_cache max=1000 inactive=60s;
+    open_file_cache max={ways.open_files} inactive=60s;
     open_file_cache_valid 60s;
     open_file_cache_errors on;
     server {{

@@ -1,7 +1,19 @@
 -- SPDX-License-Identifier: MIT
 --
--- Sends DEPTH requests at once (wrk ... -- DEPTH) and prints wrk's counts as a line of JSON, for
--- which wrk has no options. With depth 1 wrk's own constant request is used, which is cheaper.
+-- Sends DEPTH requests at once (wrk ... -- DEPTH), or requests for the paths of a file, in their
+-- order and from number START on (wrk ... -- 1 FILE START). Prints wrk's counts as a line of JSON,
+-- for which wrk has no options. With depth 1 wrk's own constant request is used, which is cheaper.
+
+local function ask_for_each(file, start)
+    local requests, at = {}, start
+    for path in io.lines(file) do
+        requests[#requests + 1] = wrk.format(nil, path)
+    end
+    request = function()
+        at = at % #requests + 1
+        return requests[at]
+    end
+end
 
 function init(args)
     local depth = tonumber(args[1] or "1")
@@ -10,6 +22,8 @@ function init(args)
         request = function()
             return batch
         end
+    elseif args[2] then
+        ask_for_each(args[2], tonumber(args[3] or "0"))
     end
 end
 
