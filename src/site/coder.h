@@ -34,10 +34,9 @@ enum site_coder_result {
 bool site_coder_open(struct site_coder *coder, enum site_variant coding, uint64_t size, char *out,
                      size_t room);
 
-/* Takes the next bytes of the file. Pieces of SITE_CODER_PIECE bytes keep each call short: at the
+/* Takes the next bytes of the file. Pieces of SITE_CONTENT_PIECE bytes keep each call short: at the
  * best level a call takes up to some tenths of a second, because libraries work in blocks of 64 or
  * 128 KiB. After a result other than SITE_CODER_MORE only the close may follow. */
-enum { SITE_CODER_PIECE = 16 * 1024 };
 enum site_coder_result site_coder_feed(struct site_coder *coder, struct span piece, bool last);
 
 void site_coder_close(struct site_coder *coder);

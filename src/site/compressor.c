@@ -1,164 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "site/compressor.h"
 
-#include "base/duration.h"
 #include "os/clock.h"
-#include "os/file.h"
-#include "site/coder.h"
-#include "site/compress.h"
-#include "site/content.h"
+#include "site/compressing.h"
 #include "site/load.h"
+#include "site/made.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdlib.h>
-#include <time.h>
-
-_Static_assert((int)SITE_CONTENT_PIECE == (int)SITE_CODER_PIECE,
-               "read_piece reads pieces for both");
-
-struct job {
-    struct site_entry *entry; /* with a reference */
-    unsigned codings;
-};
-
-enum total {
-    TOTAL_VARIANTS,
-    TOTAL_BEFORE_BYTES,
-    TOTAL_AFTER_BYTES,
-    TOTAL_CPU_NS,
-    TOTAL_PAUSES,
-    TOTAL_USELESS,
-    TOTAL_TAGS,
-    TOTAL_BROKEN,
-    TOTAL_SHARE_REFUSED,
-    TOTALS
-};
-
-struct site_compressor {
-    struct site_compressor_plan plan;
-    sem_t wake; /* a job or the stop may be there */
-    _Atomic bool stopping;
-    _Atomic uint64_t total[TOTALS];
-
-    pthread_mutex_t lock; /* guards the rest of this group */
-    bool started;
-    unsigned first, count; /* of `queue` */
-    struct job queue[SITE_COMPRESSOR_QUEUE];
-
-    /* Of the thread alone. */
-    struct site_compress_budget budget;
-    char piece[SITE_CODER_PIECE];
-};
-
-static void add_total(struct site_compressor *c, enum total total, uint64_t more)
-{
-    atomic_fetch_add_explicit(&c->total[total], more, memory_order_relaxed);
-}
-
-static bool is_stopping(struct site_compressor *c)
-{
-    return atomic_load_explicit(&c->stopping, memory_order_acquire);
-}
-
-/* ---- the thread: CPU time ---- */
-
-static void wait_until(struct site_compressor *c, uint64_t due_ns)
-{
-    const struct timespec due = { .tv_sec = (time_t)(due_ns / DURATION_SECOND),
-                                  .tv_nsec = (long)(due_ns % DURATION_SECOND) };
-    (void)sem_clockwait(&c->wake, CLOCK_MONOTONIC, &due); /* the caller looks again */
-}
-
-/* Waits until the budget allows the next piece. False: it is not needed any more, because the
- * compressor stops, or because the entry has left the cache. */
-static bool may_continue(struct site_compressor *c, const struct site_entry *entry)
-{
-    bool paused = false;
-    while (!is_stopping(c) &&
-           atomic_load_explicit(&entry->cache.references, memory_order_relaxed) > 1) {
-        const uint64_t now_ns = os_clock_now_ns();
-        const uint64_t wait_ns = site_compress_budget_wait_ns(&c->budget, now_ns);
-        if (wait_ns == 0)
-            return true;
-        if (!paused)
-            add_total(c, TOTAL_PAUSES, 1);
-        paused = true;
-        wait_until(c, now_ns + wait_ns);
-    }
-    return false;
-}
-
-static void spend_since(struct site_compressor *c, uint64_t began_ns)
-{
-    const uint64_t spent_ns = os_clock_thread_ns() - began_ns;
-    site_compress_budget_spend(&c->budget, spent_ns);
-    add_total(c, TOTAL_CPU_NS, spent_ns);
-}
-
-/* Whether there is space for a variant of so many bytes. */
-static bool has_space(const struct site_compressor *c, const struct site_entry *entry, size_t len)
-{
-    return site_made_bytes() + len <= c->plan.share_bytes &&
-           entry->cache.size_bytes + SITE_HEAD_ROOM + len <= c->plan.entry_bytes;
-}
 
 /* ---- the thread: one variant ---- */
 
-enum outcome { MADE, USELESS, BROKEN, DROPPED };
-
-/* The next bytes of the plain file. False: the open file is shorter now, or cannot be read. */
-static bool read_piece(struct site_compressor *c, const struct site_file *file, uint64_t at,
-                       struct span *ret_piece)
-{
-    const uint64_t left = file->size - at;
-    const size_t len = left < SITE_CODER_PIECE ? (size_t)left : SITE_CODER_PIECE;
-    if (file->body != NULL) {
-        *ret_piece = span_of(file->body + at, len);
-        return true;
-    }
-    *ret_piece = span_of(c->piece, len);
-    return os_file_read_at(file->fd, c->piece, len, at) == 0;
-}
-
-static enum outcome feed_all(struct site_compressor *c, const struct site_entry *entry,
-                             struct site_coder *coder)
-{
-    const struct site_file *file = &entry->file[SITE_PLAIN];
-    enum site_coder_result result = SITE_CODER_MORE;
-    for (uint64_t at = 0; at < file->size && result == SITE_CODER_MORE; at += SITE_CODER_PIECE) {
-        struct span piece;
-        if (!may_continue(c, entry))
-            return DROPPED;
-        const uint64_t began_ns = os_clock_thread_ns();
-        const bool read = read_piece(c, file, at, &piece);
-        if (read)
-            result = site_coder_feed(coder, piece, at + piece.len == file->size);
-        spend_since(c, began_ns);
-        if (!read)
-            return BROKEN;
-    }
-    if (result == SITE_CODER_FULL)
-        return USELESS;
-    const bool whole = file->body != NULL || site_load_is_current(entry, SITE_PLAIN);
-    return result == SITE_CODER_DONE && whole ? MADE : BROKEN;
-}
-
-static enum outcome compress_entry(struct site_compressor *c, const struct site_entry *entry,
-                                   enum site_variant coding, char *out, size_t room,
-                                   size_t *ret_len)
+static enum site_compressing_outcome compress_entry(struct site_compressor *c,
+                                                    const struct site_entry *entry,
+                                                    enum site_variant coding, char *out,
+                                                    size_t room, size_t *ret_len)
 {
     struct site_coder coder;
     const uint64_t began_ns = os_clock_thread_ns();
     const bool opened = site_coder_open(&coder, coding, entry->file[SITE_PLAIN].size, out, room);
-    spend_since(c, began_ns);
-    if (!opened)
-        return BROKEN;
-    const enum outcome outcome = feed_all(c, entry, &coder);
-    *ret_len = coder.len;
-    site_coder_close(&coder);
-    return outcome;
+    site_compressing_spend_since(c, began_ns);
+    return opened ? site_compressing_encode(c, entry, &coder, ret_len) : SITE_OUTCOME_BROKEN;
 }
 
 static void make_variant(struct site_compressor *c, struct site_entry *entry,
@@ -173,18 +34,17 @@ static void make_variant(struct site_compressor *c, struct site_entry *entry,
     }
     char *out = site_made_allocate(room);
     size_t len = 0;
-    enum outcome outcome = BROKEN;
+    enum site_compressing_outcome outcome = SITE_OUTCOME_BROKEN;
     if (out != NULL)
         outcome = compress_entry(c, entry, coding, out, room, &len);
-    const bool fits = has_space(c, entry, len);
-    add_total(c, TOTAL_USELESS, outcome == USELESS);
-    add_total(c, TOTAL_BROKEN, outcome == BROKEN || (outcome == DROPPED && !is_stopping(c)));
-    add_total(c, TOTAL_SHARE_REFUSED, outcome == MADE && !fits);
-    if (outcome == MADE && fits) {
+    const bool fits = site_compressing_has_space(c, entry, len);
+    site_compressing_count(c, outcome);
+    site_compressing_add_total(c, SITE_TOTAL_SHARE_REFUSED, outcome == SITE_OUTCOME_MADE && !fits);
+    if (outcome == SITE_OUTCOME_MADE && fits) {
         site_made_give(entry, made, coding, out, room, len);
-        add_total(c, TOTAL_BEFORE_BYTES, size);
-        add_total(c, TOTAL_AFTER_BYTES, len);
-        add_total(c, TOTAL_VARIANTS, 1);
+        site_compressing_add_total(c, SITE_TOTAL_BEFORE_BYTES, size);
+        site_compressing_add_total(c, SITE_TOTAL_AFTER_BYTES, len);
+        site_compressing_add_total(c, SITE_TOTAL_VARIANTS, 1);
         return;
     }
     atomic_fetch_or_explicit(&made->rejected, (uint8_t)(1u << coding), memory_order_relaxed);
@@ -194,25 +54,10 @@ static void make_variant(struct site_compressor *c, struct site_entry *entry,
 
 /* ---- the thread: tags ---- */
 
-static enum outcome digest_form(struct site_compressor *c, const struct site_entry *entry, int v,
-                                struct site_content_digest *ret_digest)
+static enum site_coder_result digest_piece(void *digest, struct span piece, bool last)
 {
-    const struct site_file *file = &entry->file[v];
-    struct site_content_digest digest = site_content_digest_begin(v);
-    for (uint64_t at = 0; at < file->size; at += SITE_CONTENT_PIECE) {
-        struct span piece;
-        if (!may_continue(c, entry))
-            return DROPPED;
-        const uint64_t began_ns = os_clock_thread_ns();
-        const bool read = read_piece(c, file, at, &piece);
-        if (read)
-            site_content_digest_add(&digest, piece);
-        spend_since(c, began_ns);
-        if (!read)
-            return BROKEN;
-    }
-    *ret_digest = digest;
-    return site_load_is_current(entry, v) ? MADE : BROKEN;
+    site_content_digest_add(digest, piece);
+    return last ? SITE_CODER_DONE : SITE_CODER_MORE;
 }
 
 static void make_tags(struct site_compressor *c, struct site_entry *entry)
@@ -226,10 +71,12 @@ static void make_tags(struct site_compressor *c, struct site_entry *entry)
     for (int v = 0; v < SITE_VARIANTS; v++) {
         if (!site_load_lacks_tag(entry, v))
             continue;
-        const enum outcome outcome = digest_form(c, entry, v, &made->digest[v]);
-        add_total(c, TOTAL_BROKEN, outcome == BROKEN || (outcome == DROPPED && !is_stopping(c)));
-        add_total(c, TOTAL_TAGS, outcome == MADE);
-        tagged |= (outcome == MADE ? 1u : 0u) << v;
+        made->digest[v] = site_content_digest_begin(v);
+        const enum site_compressing_outcome outcome =
+            site_compressing_read(c, entry, v, digest_piece, &made->digest[v]);
+        site_compressing_count(c, outcome);
+        site_compressing_add_total(c, SITE_TOTAL_TAGS, outcome == SITE_OUTCOME_MADE);
+        tagged |= (outcome == SITE_OUTCOME_MADE ? 1u : 0u) << v;
     }
     if (tagged != 0)
         site_made_give_tags(entry, made, tagged);
@@ -237,7 +84,7 @@ static void make_tags(struct site_compressor *c, struct site_entry *entry)
 
 /* ---- the thread: the queue ---- */
 
-static bool take_job(struct site_compressor *c, struct job *ret_job)
+static bool take_job(struct site_compressor *c, struct site_compressing_job *ret_job)
 {
     CHECK(pthread_mutex_lock(&c->lock) == 0);
     const bool taken = c->count > 0;
@@ -252,13 +99,13 @@ static bool take_job(struct site_compressor *c, struct job *ret_job)
 
 bool site_compressor_work(struct site_compressor *compressor)
 {
-    struct job job;
+    struct site_compressing_job job;
     while (!take_job(compressor, &job)) {
-        if (is_stopping(compressor))
+        if (site_compressing_is_stopping(compressor))
             return false;
         (void)sem_wait(&compressor->wake); /* after a signal it looks again */
     }
-    for (unsigned v = 0; v < SITE_PLAIN && !is_stopping(compressor); v++)
+    for (unsigned v = 0; v < SITE_PLAIN && !site_compressing_is_stopping(compressor); v++)
         if ((job.codings & 1u << v) != 0)
             make_variant(compressor, job.entry, (enum site_variant)v);
     if ((job.codings & SITE_MADE_TAGS) != 0)
@@ -299,7 +146,8 @@ static bool add_job(struct site_compressor *c, struct site_entry *entry, unsigne
     if (c->count == SITE_COMPRESSOR_QUEUE || !thread_runs(c))
         return false;
     site_cache_hold(&entry->cache);
-    c->queue[(c->first + c->count) % SITE_COMPRESSOR_QUEUE] = (struct job){ entry, codings };
+    c->queue[(c->first + c->count) % SITE_COMPRESSOR_QUEUE] =
+        (struct site_compressing_job){ entry, codings };
     c->count++;
     return true;
 }
@@ -308,7 +156,8 @@ static enum site_compressor_reply queue_job(struct site_compressor *c, struct si
                                             unsigned codings)
 {
     if (codings != SITE_MADE_TAGS &&
-        !has_space(c, entry, (size_t)entry->file[SITE_PLAIN].size / 4)) /* a usual result */
+        !site_compressing_has_space(c, entry,
+                                    (size_t)entry->file[SITE_PLAIN].size / 4)) /* a usual result */
         return SITE_COMPRESSOR_SHARE_IN_USE;
     if (pthread_mutex_trylock(&c->lock) != 0)
         return SITE_COMPRESSOR_BUSY;
@@ -347,7 +196,7 @@ enum site_compressor_reply site_compressor_request_tags(struct site_compressor *
 
 void site_compressor_stop(struct site_compressor *compressor)
 {
-    struct job job;
+    struct site_compressing_job job;
     atomic_store_explicit(&compressor->stopping, true, memory_order_release);
     CHECK(sem_post(&compressor->wake) == 0);
     while (take_job(compressor, &job))
@@ -365,18 +214,18 @@ void site_compressor_free(struct site_compressor *compressor)
 
 struct site_compressor_totals site_compressor_totals(const struct site_compressor *compressor)
 {
-    uint64_t total[TOTALS];
-    for (unsigned i = 0; i < TOTALS; i++)
+    uint64_t total[SITE_TOTALS];
+    for (unsigned i = 0; i < SITE_TOTALS; i++)
         total[i] = atomic_load_explicit(&compressor->total[i], memory_order_relaxed);
     return (struct site_compressor_totals){
-        .variants = total[TOTAL_VARIANTS],
-        .before_bytes = total[TOTAL_BEFORE_BYTES],
-        .after_bytes = total[TOTAL_AFTER_BYTES],
-        .cpu_ns = total[TOTAL_CPU_NS],
-        .pauses = total[TOTAL_PAUSES],
-        .useless = total[TOTAL_USELESS],
-        .tags = total[TOTAL_TAGS],
-        .broken = total[TOTAL_BROKEN],
-        .share_refused = total[TOTAL_SHARE_REFUSED],
+        .variants = total[SITE_TOTAL_VARIANTS],
+        .before_bytes = total[SITE_TOTAL_BEFORE_BYTES],
+        .after_bytes = total[SITE_TOTAL_AFTER_BYTES],
+        .cpu_ns = total[SITE_TOTAL_CPU_NS],
+        .pauses = total[SITE_TOTAL_PAUSES],
+        .useless = total[SITE_TOTAL_USELESS],
+        .tags = total[SITE_TOTAL_TAGS],
+        .broken = total[SITE_TOTAL_BROKEN],
+        .share_refused = total[SITE_TOTAL_SHARE_REFUSED],
     };
 }

@@ -6,6 +6,7 @@
 #include "site/coder.h"
 
 #include "site/compress.h"
+#include "site/content.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +63,7 @@ static void every_coding_makes_text_smaller(void **state)
         if (!has_coding((enum site_variant)v))
             continue;
         for (size_t size = 1024; size <= TEXT_BYTES; size *= 6) {
-            assert_int_equal(encode((enum site_variant)v, span_of(text, size), SITE_CODER_PIECE,
+            assert_int_equal(encode((enum site_variant)v, span_of(text, size), SITE_CONTENT_PIECE,
                                     out, site_compress_largest(size), &len),
                              SITE_CODER_DONE);
             assert_in_range(len, 20, size * 3 / 4);
@@ -79,7 +80,7 @@ static void equal_bytes_give_equal_results(void **state)
             continue;
         for (int i = 0; i < 2; i++)
             assert_int_equal(encode((enum site_variant)v, span_of(text, 100 * 1000),
-                                    SITE_CODER_PIECE, i ? out : other, TEXT_BYTES,
+                                    SITE_CONTENT_PIECE, i ? out : other, TEXT_BYTES,
                                     i ? &len : &again),
                              SITE_CODER_DONE);
         assert_int_equal(len, again);
@@ -113,13 +114,13 @@ static void a_result_without_space_is_full_and_never_written_past(void **state)
         size_t len;
         if (!has_coding((enum site_variant)v))
             continue;
-        assert_int_equal(encode((enum site_variant)v, span_of(noise, TEXT_BYTES), SITE_CODER_PIECE,
-                                out, site_compress_largest(TEXT_BYTES), &len),
+        assert_int_equal(encode((enum site_variant)v, span_of(noise, TEXT_BYTES),
+                                SITE_CONTENT_PIECE, out, site_compress_largest(TEXT_BYTES), &len),
                          SITE_CODER_FULL);
         for (size_t room = 1; room < 100; room++) {
             char *exact = malloc(room); /* a sanitizer sees a byte too many */
             assert_non_null(exact);
-            assert_int_equal(encode((enum site_variant)v, span_of(text, 2000), SITE_CODER_PIECE,
+            assert_int_equal(encode((enum site_variant)v, span_of(text, 2000), SITE_CONTENT_PIECE,
                                     exact, room, &len),
                              SITE_CODER_FULL);
             assert_true(len <= room);
@@ -139,8 +140,8 @@ static void a_file_can_be_given_up_at_any_piece(void **state)
             assert_true(site_coder_open(&coder, (enum site_variant)v, TEXT_BYTES, out, TEXT_BYTES));
             for (size_t i = 0; i < pieces; i++)
                 assert_int_equal(
-                    site_coder_feed(&coder, span_of(text + i * SITE_CODER_PIECE, SITE_CODER_PIECE),
-                                    false),
+                    site_coder_feed(
+                        &coder, span_of(text + i * SITE_CONTENT_PIECE, SITE_CONTENT_PIECE), false),
                     SITE_CODER_MORE);
             site_coder_close(&coder);
         }

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The memory of the compressor, and the steps that all its results have in common: to read a form
+ * of a file piece by piece within the budget of CPU time, and to count the outcome.
+ *
+ * Private to site/.
+ */
+#pragma once
+
+#include "site/coder.h"
+#include "site/compress.h"
+#include "site/compressor.h"
+#include "site/content.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+struct site_compressing_job {
+    struct site_entry *entry; /* with a reference */
+    unsigned codings;
+};
+
+enum site_compressing_total {
+    SITE_TOTAL_VARIANTS,
+    SITE_TOTAL_BEFORE_BYTES,
+    SITE_TOTAL_AFTER_BYTES,
+    SITE_TOTAL_CPU_NS,
+    SITE_TOTAL_PAUSES,
+    SITE_TOTAL_USELESS,
+    SITE_TOTAL_TAGS,
+    SITE_TOTAL_BROKEN,
+    SITE_TOTAL_SHARE_REFUSED,
+    SITE_TOTALS
+};
+
+struct site_compressor {
+    struct site_compressor_plan plan;
+    sem_t wake; /* a job or the stop may be there */
+    _Atomic bool stopping;
+    _Atomic uint64_t total[SITE_TOTALS];
+
+    pthread_mutex_t lock; /* guards the rest of this group */
+    bool started;
+    unsigned first, count; /* of `queue` */
+    struct site_compressing_job queue[SITE_COMPRESSOR_QUEUE];
+
+    /* Of the thread alone. */
+    struct site_compress_budget budget;
+    char piece[SITE_CONTENT_PIECE];
+};
+
+enum site_compressing_outcome {
+    SITE_OUTCOME_MADE,
+    SITE_OUTCOME_USELESS, /* too little would be saved */
+    SITE_OUTCOME_BROKEN,  /* the file has changed, or there is no memory */
+    SITE_OUTCOME_DROPPED  /* site_compressing_may_continue has refused */
+};
+
+static inline void site_compressing_add_total(struct site_compressor *c,
+                                              enum site_compressing_total total, uint64_t more)
+{
+    atomic_fetch_add_explicit(&c->total[total], more, memory_order_relaxed);
+}
+
+static inline bool site_compressing_is_stopping(struct site_compressor *c)
+{
+    return atomic_load_explicit(&c->stopping, memory_order_acquire);
+}
+
+/* Whether there is space for a variant of so many bytes. Any thread. */
+bool site_compressing_has_space(const struct site_compressor *c, const struct site_entry *entry,
+                                size_t len);
+
+/* The functions below are for the thread of the compressor. */
+
+/* Waits until the budget allows the next piece. False: it is not needed any more, because the
+ * compressor stops, or because the entry has left the cache. */
+bool site_compressing_may_continue(struct site_compressor *c, const struct site_entry *entry);
+
+/* Charges the budget with the CPU time since `began_ns` (os_clock_thread_ns). */
+void site_compressing_spend_since(struct site_compressor *c, uint64_t began_ns);
+
+/* Gives form `v` of the entry to `take` in pieces of SITE_CONTENT_PIECE bytes, and a last one that
+ * may be shorter, until `take` returns another result than SITE_CODER_MORE. */
+enum site_compressing_outcome site_compressing_read(
+    struct site_compressor *c, const struct site_entry *entry, int v,
+    enum site_coder_result (*take)(void *context, struct span piece, bool last), void *context);
+
+/* Feeds the plain file to an open coder, and closes it. *ret_len: the bytes that it has written. */
+enum site_compressing_outcome site_compressing_encode(struct site_compressor *c,
+                                                      const struct site_entry *entry,
+                                                      struct site_coder *coder, size_t *ret_len);
+
+/* Counts an outcome that gave no result. */
+void site_compressing_count(struct site_compressor *c, enum site_compressing_outcome outcome);
