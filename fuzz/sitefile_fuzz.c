@@ -5,22 +5,12 @@
  */
 #include "base/check.h"
 #include "config/sitefile.h"
+#include "location.h"
 #include "rules/rules.h"
 
 #include <stdint.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check_location(const struct rules_target *target, struct span location)
-{
-    struct span rest = span_skip(location, target->origin_len);
-    CHECK(span_equal(span_first(location, target->origin_len),
-                     span_first(target->text, target->origin_len)));
-    CHECK(rest.len == 0 || rest.at[0] == '/' || rest.at[0] == '?' || rest.at[0] == '#');
-    CHECK(!span_starts(rest, SPAN("//")));
-    for (size_t i = 0; i < location.len; i++)
-        CHECK(location.at[i] > 0x20 && location.at[i] < 0x7f && location.at[i] != '\\');
-}
 
 static void check_path(const struct rules *rules, struct span path)
 {

@@ -80,3 +80,23 @@ static inline struct span span_trim(struct span s)
         s.len--;
     return s;
 }
+
+/* Takes the part of *rest before the next `end`, and the `end`. Without one, takes all. */
+static inline struct span span_take(struct span *rest, char end)
+{
+    const char *at = rest->len > 0 ? (const char *)memchr(rest->at, end, rest->len) : NULL;
+    const struct span part = span_first(*rest, at ? (size_t)(at - rest->at) : rest->len);
+    *rest = span_skip(*rest, part.len + (at != NULL));
+    return part;
+}
+
+/* Takes the next word of *rest: spaces and tabs separate words. Empty: there is none. */
+static inline struct span span_take_word(struct span *rest)
+{
+    const struct span text = span_trim(*rest);
+    size_t len = 0;
+    while (len < text.len && text.at[len] != ' ' && text.at[len] != '\t')
+        len++;
+    *rest = span_skip(text, len);
+    return span_first(text, len);
+}

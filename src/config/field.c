@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/scan.h"
 #include "http/list.h"
+#include "http/token.h"
 
 /* Fields that weir itself writes where they apply. A second one would be wrong, and with fields of
  * framing dangerous. */
@@ -30,17 +31,6 @@ static const char *const own_fields[] = {
     NULL,
 };
 
-static bool is_token(struct span text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        char c = ascii_lower(text.at[i]);
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-              (c && strchr("!#$%&'*+-.^_`|~", c))))
-            return false;
-    }
-    return text.len > 0;
-}
-
 static const char *own_field(struct span name)
 {
     for (const char *const *own = own_fields; *own; own++)
@@ -51,7 +41,7 @@ static const char *own_field(struct span name)
 
 static bool check_name_of_field(struct span name, struct config_reason *ret_reason)
 {
-    if (!is_token(name))
+    if (!http_token_valid(name))
         return config_problem_refuse(ret_reason,
                                      "`%.*s` is not a field name (letters, digits and - , then "
                                      "directly the colon)",
@@ -78,10 +68,10 @@ bool config_field_check(struct span text, struct config_arena *arena, const char
                                      text.at);
     struct span name = span_of(text.at, (size_t)(colon - text.at));
     struct span value = span_trim(span_skip(text, name.len + 1));
-    if (is_token(name) && value.len == 0)
+    if (http_token_valid(name) && value.len == 0)
         return config_problem_refuse(ret_reason, "`%.*s` has no value after the colon", len,
                                      text.at);
-    if (is_token(name) && scan_field_value_end(value.at, value.len) < value.len)
+    if (http_token_valid(name) && scan_field_value_end(value.at, value.len) < value.len)
         return config_problem_refuse(ret_reason,
                                      "the value of `%.*s` has a control byte, such as a line "
                                      "break",
@@ -107,8 +97,9 @@ bool config_field_check_rule(struct span text, struct config_arena *arena, const
 
 bool config_field_check_name(struct span text, struct config_reason *ret_reason)
 {
-    return is_token(text) || config_problem_refuse(ret_reason, "`%.*s` is not the name of a field",
-                                                   config_problem_quote_len(text), text.at);
+    return http_token_valid(text) ||
+           config_problem_refuse(ret_reason, "`%.*s` is not the name of a field",
+                                 config_problem_quote_len(text), text.at);
 }
 
 /* Directives with seconds are first (RFC 9111 section 5.2.2, RFC 5861, RFC 8246). */
@@ -136,7 +127,7 @@ static bool check_directive(struct span directive, struct config_reason *ret_rea
     const struct span name =
         span_first(directive, equals ? (size_t)(equals - directive.at) : directive.len);
     uint64_t seconds;
-    if (!is_token(name))
+    if (!http_token_valid(name))
         return config_problem_refuse(ret_reason,
                                      "`%.*s` is not a directive; write directives as in public, "
                                      "max-age=3600",

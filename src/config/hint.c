@@ -35,17 +35,10 @@ static const struct foreign {
     { "limit_req", "address-request-rate" },
 };
 
-static struct span first_word(struct span text)
-{
-    size_t len = 0;
-    while (len < text.len && text.at[len] != ' ' && text.at[len] != '\t')
-        len++;
-    return span_first(text, len);
-}
-
 bool config_hint_explain(struct span text, struct config_reason *ret_reason)
 {
-    struct span word = first_word(text);
+    struct span rest = text;
+    const struct span word = span_take_word(&rest);
     for (size_t i = 0; i < sizeof(foreign_settings) / sizeof(foreign_settings[0]); i++) {
         const struct foreign *f = &foreign_settings[i];
         if (!span_equal_nocase(word, span_text(f->theirs)))

@@ -81,10 +81,8 @@ static void handle_section(void *context, struct span text, unsigned line)
     reading->section = NULL;
     reading->any_section = true;
 
-    size_t len = 0;
-    while (len < text.len && text.at[len] != ' ' && text.at[len] != '\t')
-        len++;
-    struct span kind = span_first(text, len), name = span_trim(span_skip(text, len));
+    struct span rest = text;
+    const struct span kind = span_take_word(&rest), name = span_trim(rest);
     if (span_equal(kind, SPAN("path"))) {
         handle_path_heading(reading, name, origin);
         return;

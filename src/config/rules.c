@@ -29,9 +29,8 @@ static struct span target_text(const char *redirect)
 static bool check_redirect(struct span text, struct config_arena *arena, const char **ret_text,
                            struct config_reason *ret_reason)
 {
-    const char *space = memchr(text.at, ' ', text.len);
-    const struct span status = span_first(text, space ? (size_t)(space - text.at) : text.len);
-    const struct span target = span_trim(span_skip(text, status.len));
+    struct span rest = text;
+    const struct span status = span_take(&rest, ' '), target = span_trim(rest);
     struct rules_target parsed;
     const char *reason;
     bool known = false;

@@ -31,10 +31,7 @@ void config_siteline_refuse(const struct config_siteline_reader *r, const char *
 bool config_siteline_take(struct config_siteline_reader *r, struct span *ret_line)
 {
     while (r->rest.len > 0) {
-        const char *end = memchr(r->rest.at, '\n', r->rest.len);
-        const size_t len = end ? (size_t)(end - r->rest.at) : r->rest.len;
-        struct span line = span_first(r->rest, len);
-        r->rest = span_skip(r->rest, len + (end != NULL));
+        struct span line = span_take(&r->rest, '\n');
         r->line++;
         if (span_ends(line, SPAN("\r")))
             line.len--;
@@ -52,13 +49,11 @@ bool config_siteline_take(struct config_siteline_reader *r, struct span *ret_lin
 unsigned config_siteline_split(struct span line, struct span words[CONFIG_SITELINE_WORDS])
 {
     unsigned count = 0;
-    for (line = span_trim(line);
-         line.len > 0 && line.at[0] != '#' && count < CONFIG_SITELINE_WORDS;) {
-        size_t len = 0;
-        while (len < line.len && line.at[len] != ' ' && line.at[len] != '\t')
-            len++;
-        words[count++] = span_first(line, len);
-        line = span_trim(span_skip(line, len));
+    while (count < CONFIG_SITELINE_WORDS) {
+        const struct span word = span_take_word(&line);
+        if (word.len == 0 || word.at[0] == '#')
+            break;
+        words[count++] = word;
     }
     return count;
 }

@@ -2,48 +2,14 @@
 #include "config/types.h"
 
 #include "base/buf.h"
-
-enum { ENDING_MAX = 31, TYPE_MAX = 127 }; /* as in site/mime.c */
-
-/* Removes the first word from *text and returns it; empty at the end. */
-static struct span take_type_word(struct span *text)
-{
-    *text = span_trim(*text);
-    size_t len = 0;
-    while (len < text->len && text->at[len] != ' ' && text->at[len] != '\t')
-        len++;
-    const struct span word = span_first(*text, len);
-    *text = span_skip(*text, len);
-    return word;
-}
-
-/* A token of RFC 9110 section 5.6.2. */
-static bool is_token(struct span text)
-{
-    static const char others[] = "!#$%&'*+-.^_`|~";
-    for (size_t i = 0; i < text.len; i++) {
-        const char c = ascii_lower(text.at[i]);
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-              memchr(others, c, sizeof(others) - 1)))
-            return false;
-    }
-    return text.len > 0;
-}
-
-static bool is_media_type(struct span type)
-{
-    const char *slash = type.len > 0 ? memchr(type.at, '/', type.len) : NULL;
-    const size_t first = slash ? (size_t)(slash - type.at) : 0;
-    return slash && type.len <= TYPE_MAX && is_token(span_first(type, first)) &&
-           is_token(span_skip(type, first + 1));
-}
+#include "base/mediatype.h"
 
 static bool is_ending(struct span ending)
 {
     for (size_t i = 0; i < ending.len; i++)
         if (ending.at[i] == '/' || ending.at[i] == '.' || (unsigned char)ending.at[i] < ' ')
             return false;
-    return ending.len > 0 && ending.len <= ENDING_MAX;
+    return ending.len > 0 && ending.len <= MEDIATYPE_ENDING_MAX;
 }
 
 static bool refuse_type(struct span type, struct config_reason *ret_reason)
@@ -58,7 +24,7 @@ static bool refuse_type(struct span type, struct config_reason *ret_reason)
 static bool add_endings(struct buf *out, struct span rest, struct config_reason *ret_reason)
 {
     struct span ending;
-    while ((ending = take_type_word(&rest)).len > 0) {
+    while ((ending = span_take_word(&rest)).len > 0) {
         if (ending.at[0] == '.')
             ending = span_skip(ending, 1);
         if (!is_ending(ending))
@@ -79,8 +45,8 @@ bool config_types_check(struct span text, struct config_arena *arena, const char
     if (span_equal(text, SPAN("system")))
         return true;
     struct span rest = text;
-    const struct span type = take_type_word(&rest);
-    if (!is_media_type(type))
+    const struct span type = span_take_word(&rest);
+    if (!mediatype_valid(type))
         return refuse_type(type, ret_reason);
     if (span_trim(rest).len == 0)
         return config_problem_refuse(ret_reason,
@@ -101,8 +67,8 @@ static const struct config_item *find_type_of(const struct config_item *item,
 {
     for (; item != end; item = item->next) {
         struct span rest = span_text(item->text), word;
-        (void)take_type_word(&rest); /* the type */
-        while ((word = take_type_word(&rest)).len > 0)
+        (void)span_take_word(&rest); /* the type */
+        while ((word = span_take_word(&rest)).len > 0)
             if (span_equal(word, ending))
                 return item;
     }
@@ -114,8 +80,8 @@ void config_types_verify(struct config_store *store, const struct config_section
     const struct config_item *const first = config_store_first(site, SETTING_types);
     for (const struct config_item *item = first; item; item = item->next) {
         struct span rest = span_text(item->text), ending;
-        (void)take_type_word(&rest); /* the type */
-        while ((ending = take_type_word(&rest)).len > 0)
+        (void)span_take_word(&rest); /* the type */
+        while ((ending = span_take_word(&rest)).len > 0)
             if (find_type_of(first, item, ending))
                 config_problem_error(&store->problems, item->origin,
                                      "%sthe ending `%.*s` has a type already; remove one of the "

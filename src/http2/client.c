@@ -117,17 +117,6 @@ static struct span each_line(struct writer *writer, struct span lines,
     return host;
 }
 
-/* The part of `line` before its first space, which is cut off with it. */
-static struct span cut_word(struct span *line)
-{
-    const char *space = memchr(line->at, ' ', line->len);
-    CHECK(space);
-    struct span word = span_of(line->at, (size_t)(space - line->at));
-
-    *line = span_skip(*line, word.len + 1);
-    return word;
-}
-
 size_t http2_client_add_request(struct buf *block, struct span head, struct span scheme,
                                 enum http2_client_form form)
 {
@@ -136,7 +125,7 @@ size_t http2_client_add_request(struct buf *block, struct span head, struct span
     CHECK(end);
     struct span line = span_of(head.at, (size_t)(end - head.at));
     struct span lines = span_skip(head, line.len + 1);
-    struct span method = cut_word(&line), path = cut_word(&line);
+    struct span method = span_take(&line, ' '), path = span_take(&line, ' ');
     struct span host = each_line(&writer, lines, NULL);
 
     count_request_field(&writer, SPAN(":scheme"), scheme);

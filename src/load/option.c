@@ -207,15 +207,12 @@ static bool read_url_line(struct load_reading *reading, struct span line,
     line = span_trim(line);
     if (line.len == 0 || line.at[0] == '#')
         return true;
-    size_t len = 0;
-    while (len < line.len && line.at[len] != ' ' && line.at[len] != '\t')
-        len++;
-    struct span weight_text = span_trim(span_skip(line, len));
+    const struct span url = span_take_word(&line), weight_text = span_trim(line);
     double weight = 1;
     if (weight_text.len > 0 && (!load_value_decimal(weight_text, &weight) || weight <= 0))
         return option_refuse(refusal, "--urls: `%.*s` is not a weight above 0",
                              (int)(weight_text.len < 80 ? weight_text.len : 80), weight_text.at);
-    return load_target_add(&reading->plan, span_first(line, len), weight, refusal);
+    return load_target_add(&reading->plan, url, weight, refusal);
 }
 
 static bool read_urls(void *context, const struct option *option, const char *value,
@@ -230,13 +227,10 @@ static bool read_urls(void *context, const struct option *option, const char *va
     struct span rest = span_of(text, len);
     bool good = true;
     while (good && rest.len > 0) {
-        const char *end = memchr(rest.at, '\n', rest.len);
-        size_t line_len = end ? (size_t)(end - rest.at) : rest.len;
-        struct span line = span_first(rest, line_len);
+        struct span line = span_take(&rest, '\n');
         if (line.len > 0 && line.at[line.len - 1] == '\r')
             line.len--;
         good = read_url_line(reading, line, refusal);
-        rest = span_skip(rest, end ? line_len + 1 : line_len);
     }
     free(text);
     return good;

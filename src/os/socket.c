@@ -407,23 +407,13 @@ uint64_t os_socket_drops(int listener_fd)
                : 0;
 }
 
-static struct span next_word(struct span *line)
-{
-    struct span rest = span_trim(*line);
-    size_t len = 0;
-    while (len < rest.len && rest.at[len] != ' ')
-        len++;
-    *line = span_skip(rest, len);
-    return span_first(rest, len);
-}
-
 /* Names in one line, their values in the next one. */
 static uint64_t value_by_name(struct span names, struct span values, struct span wanted)
 {
     uint64_t value = 0;
     struct span name;
-    while ((name = next_word(&names)).len > 0) {
-        struct span text = next_word(&values);
+    while ((name = span_take_word(&names)).len > 0) {
+        struct span text = span_take_word(&values);
         if (span_equal(name, wanted))
             return num_parse_u64(text, &value) ? value : 0;
     }

@@ -7,22 +7,13 @@
 
 #include "http/list.h"
 
-/* Takes the part of *rest before `separator`, trimmed, and the separator. */
-static struct span take_part(struct span *rest, char separator)
-{
-    const char *end = memchr(rest->at, separator, rest->len);
-    struct span part = span_first(*rest, end ? (size_t)(end - rest->at) : rest->len);
-    *rest = span_skip(*rest, part.len + (end != NULL));
-    return span_trim(part);
-}
-
 /* Whether a directive lets a cache store an answer, or use it for some time (RFC 9111 section
  * 5.2.2, RFC 5861, RFC 8246). A lifetime of 0 seconds is none. */
 static bool directive_grants(struct span directive)
 {
     static const char *const granting[] = { "max-age",   "s-maxage", "stale-while-revalidate",
                                             "immutable", "public",   "stale-if-error" };
-    const struct span name = take_part(&directive, '=');
+    const struct span name = span_trim(span_take(&directive, '='));
     if (span_equal(span_trim(directive), SPAN("0")))
         return false;
     for (size_t i = 0; i < sizeof(granting) / sizeof(granting[0]); i++)
@@ -43,7 +34,7 @@ static bool controls_caches(struct span name)
 
 bool rules_lifetime_given(struct span line)
 {
-    const struct span name = take_part(&line, ':');
+    const struct span name = span_trim(span_take(&line, ':'));
     struct span directive;
     if (span_equal_nocase(name, SPAN("Expires")))
         return true;
@@ -76,7 +67,7 @@ static bool has_word(struct span text, struct span word)
 
 bool rules_lifetime_is_shared(struct span line)
 {
-    const struct span name = take_part(&line, ':');
+    const struct span name = span_trim(span_take(&line, ':'));
     if (!span_equal_nocase(name, suffix))
         return controls_caches(name);
     return has_word(line, SPAN("public")) || has_word(line, SPAN("s-maxage")) ||

@@ -20,15 +20,6 @@ static bool is_for_us(void)
     return text && num_parse_u64(span_text(text), &pid) && pid == (uint64_t)getpid();
 }
 
-/* The first name of a colon-separated list; moves `rest` past it. */
-static struct span next_name(struct span *rest)
-{
-    const char *colon = memchr(rest->at, ':', rest->len);
-    struct span name = span_first(*rest, colon ? (size_t)(colon - rest->at) : rest->len);
-    *rest = span_skip(*rest, name.len + (colon != NULL));
-    return name;
-}
-
 static struct span names(void)
 {
     const char *text = getenv("LISTEN_FDNAMES");
@@ -39,7 +30,7 @@ bool server_inherited_is_upgrade(void)
 {
     struct span rest = names();
     while (is_for_us() && rest.len > 0)
-        if (span_equal(next_name(&rest), SPAN(SERVER_INHERITED_READY)))
+        if (span_equal(span_take(&rest, ':'), SPAN(SERVER_INHERITED_READY)))
             return true;
     return false;
 }
@@ -110,7 +101,7 @@ static int take_all(struct server_inherited *in)
     struct span rest = names();
     int rc = 0;
     for (int fd = FIRST; fd < FIRST + (int)count && rc == 0; fd++)
-        rc = take_one(in, fd, next_name(&rest));
+        rc = take_one(in, fd, span_take(&rest, ':'));
     return rc;
 }
 

@@ -85,23 +85,13 @@ static const char page_script[] =
     "})()\n"
     "</script>\n";
 
-/* Takes the part of *rest before the next `separator`, and the separator. */
-static struct span take_until(struct span *rest, char separator)
-{
-    const char *end = memchr(rest->at, separator, rest->len);
-    struct span part = span_first(*rest, end != NULL ? (size_t)(end - rest->at) : rest->len);
-
-    *rest = span_skip(*rest, part.len + (end != NULL));
-    return part;
-}
-
 static struct sorting parse_sorting(struct span query)
 {
     struct sorting sorting = { SITE_LISTING_BY_NAME, false };
 
     while (query.len > 0) {
-        struct span value = take_until(&query, '&');
-        const struct span name = take_until(&value, '=');
+        struct span value = span_take(&query, '&');
+        const struct span name = span_take(&value, '=');
         if (span_equal(name, SPAN("order")))
             sorting.descending = span_equal(value, SPAN("desc"));
         else if (!span_equal(name, SPAN("sort")))
@@ -152,7 +142,7 @@ static void add_crumbs(struct site_text *text, struct span path)
             site_text_add(text, SPAN("<i>/</i>"));
         if (above == 0)
             break;
-        name = take_until(&rest, '/');
+        name = span_take(&rest, '/');
         above--;
     }
     site_text_add(text, SPAN("</h1>\n"));

@@ -9,16 +9,13 @@
 #include "site/mime.h"
 
 #include "base/hash.h"
+#include "base/mediatype.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    ENDING_MAX = 31,     /* no table has a longer one */
-    TYPE_MAX = 127,      /* RFC 6838 section 4.2 allows 127 for each half; real ones stay below */
-    SLOTS_AT_FIRST = 512 /* a power of two */
-};
+enum { SLOTS_AT_FIRST = 512 }; /* a power of two */
 
 #define CHARSET "; charset=utf-8"
 
@@ -31,7 +28,7 @@ struct site_mime {
 struct slot {
     char *type; /* with its charset; NULL: empty */
     uint8_t type_len, ending_len;
-    char ending[ENDING_MAX];
+    char ending[MEDIATYPE_ENDING_MAX];
 };
 
 enum trust { FIXED, FILL };
@@ -90,12 +87,12 @@ static bool grow_table(struct site_mime *mime)
     return true;
 }
 
-/* False without memory. An ending or type that is too long for a slot is left out. */
+/* False without memory. An ending that is too long for a slot is left out. */
 static bool add_type(struct site_mime *mime, struct span ending, struct span type)
 {
-    char lower[ENDING_MAX];
+    char lower[MEDIATYPE_ENDING_MAX];
 
-    if (ending.len == 0 || ending.len > ENDING_MAX || type.len > TYPE_MAX)
+    if (ending.len == 0 || ending.len > MEDIATYPE_ENDING_MAX)
         return true;
     for (size_t i = 0; i < ending.len; i++)
         lower[i] = ascii_lower(ending.at[i]);
@@ -127,48 +124,15 @@ static bool add_built_in(struct site_mime *mime, enum trust trust)
     return true;
 }
 
-/* Takes the next word from *line; empty at the end. */
-static struct span take_field(struct span *line)
-{
-    static const char blanks[] = " \t\r\n";
-
-    while (line->len > 0 && memchr(blanks, line->at[0], sizeof(blanks) - 1) != NULL)
-        *line = span_skip(*line, 1);
-    size_t len = 0;
-    while (len < line->len && memchr(blanks, line->at[len], sizeof(blanks) - 1) == NULL)
-        len++;
-    struct span word = span_first(*line, len);
-    *line = span_skip(*line, len);
-    return word;
-}
-
-/* A type is copied into response heads, so it has to be exactly two tokens (RFC 9110 section 8.3.1)
- * and a slash. */
-static bool is_type(struct span type)
-{
-    static const char token[] = "!#$%&'*+-.^_`|~";
-    size_t slashes = 0;
-
-    for (size_t i = 0; i < type.len; i++) {
-        const char c = type.at[i];
-        if (c == '/' && i > 0 && i + 1 < type.len)
-            slashes++;
-        else if (!((c >= '0' && c <= '9') || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') ||
-                   memchr(token, c, sizeof(token) - 1) != NULL))
-            return false;
-    }
-    return slashes == 1;
-}
-
 /* A line of a type and its endings. A line without a type is ignored. */
 static bool add_line(struct site_mime *mime, struct span line)
 {
     bool added = true;
     struct span ending;
-    const struct span type = take_field(&line);
-    if (!is_type(type))
+    const struct span type = span_take_word(&line);
+    if (!mediatype_valid(type))
         return true;
-    while (added && (ending = take_field(&line)).len > 0)
+    while (added && (ending = span_take_word(&line)).len > 0)
         added = add_type(mime, ending, type);
     return added;
 }
@@ -193,10 +157,10 @@ static bool add_system(struct site_mime *mime, const char *path)
     if (file == NULL)
         return true;
     while (added && (len = getline(&text, &size, file)) >= 0) {
-        struct span line = span_of(text, (size_t)len);
-        const char *comment = memchr(line.at, '#', line.len);
-        if (comment != NULL)
-            line.len = (size_t)(comment - line.at);
+        struct span rest = span_of(text, (size_t)len);
+        struct span line = span_take(&rest, '#');
+        while (span_ends(line, SPAN("\n")) || span_ends(line, SPAN("\r")))
+            line.len--;
         added = add_line(mime, line);
     }
     free(text);
@@ -233,11 +197,11 @@ void site_mime_free(struct site_mime *mime)
 struct span site_mime_type(const struct site_mime *mime, struct span file_name)
 {
     static const struct span unknown = SPAN("application/octet-stream");
-    char lower[ENDING_MAX];
+    char lower[MEDIATYPE_ENDING_MAX];
     size_t len = 0;
 
     while (len < file_name.len && file_name.at[file_name.len - 1 - len] != '.') {
-        if (len == ENDING_MAX || file_name.at[file_name.len - 1 - len] == '/')
+        if (len == MEDIATYPE_ENDING_MAX || file_name.at[file_name.len - 1 - len] == '/')
             return unknown;
         len++;
     }

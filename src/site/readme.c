@@ -42,25 +42,16 @@ static int open_readme(const struct site *site, struct span folder, struct span 
     return fd;
 }
 
-/* Takes the part of *rest before the next `end`, and the `end`. */
-static struct span take_part(struct span *rest, char end)
-{
-    const char *at = memchr(rest->at, end, rest->len);
-    const struct span part = span_first(*rest, at ? (size_t)(at - rest->at) : rest->len);
-    *rest = span_skip(*rest, part.len + (at != NULL));
-    return part;
-}
-
 /* Tabs and ends of lines are kept. All other controls are replaced. */
 static void add_lines(struct site_text *text, struct span lines)
 {
     while (lines.len > 0) {
-        struct span line = take_part(&lines, '\n');
+        struct span line = span_take(&lines, '\n');
         if (span_ends(line, SPAN("\r")))
             line.len--;
         while (line.len > 0) {
             const size_t before = line.len;
-            const struct span part = take_part(&line, '\t');
+            const struct span part = span_take(&line, '\t');
             site_text_add_html(text, part);
             if (part.len < before)
                 site_text_add(text, SPAN("\t"));

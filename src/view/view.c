@@ -148,10 +148,7 @@ bool view_next_url(struct span *rest, struct span *ret_url)
 {
     if (rest->len == 0)
         return false;
-    const char *end = memchr(rest->at, '\n', rest->len);
-    size_t len = end ? (size_t)(end - rest->at) : rest->len;
-    *ret_url = span_first(*rest, len);
-    *rest = span_skip(*rest, end ? len + 1 : len);
+    *ret_url = span_take(rest, '\n');
     return true;
 }
 

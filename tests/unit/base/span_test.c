@@ -64,6 +64,33 @@ static void cuts_at_either_end(void **state)
     assert_true(span_equal(span_first(SPAN("abc"), 9), SPAN("abc")));
 }
 
+static void takes_parts_up_to_a_separator(void **state)
+{
+    (void)state;
+    struct span rest = SPAN("a=b==");
+    assert_true(span_equal(span_take(&rest, '='), SPAN("a")));
+    assert_true(span_equal(span_take(&rest, '='), SPAN("b")));
+    assert_true(span_equal(rest, SPAN("=")));
+    assert_int_equal(span_take(&rest, '=').len, 0);
+    assert_int_equal(span_take(&rest, '=').len, 0);
+    rest = SPAN(" whole ");
+    assert_true(span_equal(span_take(&rest, '='), SPAN(" whole ")));
+    assert_int_equal(rest.len, 0);
+    rest = nowhere;
+    assert_int_equal(span_take(&rest, '=').len, 0);
+}
+
+static void takes_words_between_spaces_and_tabs(void **state)
+{
+    (void)state;
+    struct span rest = SPAN(" \tone\t two\n ");
+    assert_true(span_equal(span_take_word(&rest), SPAN("one")));
+    assert_true(span_equal(span_take_word(&rest), SPAN("two\n")));
+    assert_int_equal(span_take_word(&rest).len, 0);
+    rest = nowhere;
+    assert_int_equal(span_take_word(&rest).len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -72,6 +99,8 @@ int main(void)
         cmocka_unit_test(ignores_the_case_of_ascii_letters_only),
         cmocka_unit_test(trims_spaces_and_tabs_and_nothing_else),
         cmocka_unit_test(cuts_at_either_end),
+        cmocka_unit_test(takes_parts_up_to_a_separator),
+        cmocka_unit_test(takes_words_between_spaces_and_tabs),
     };
     return cmocka_run_group_tests_name("base/span", tests, NULL, NULL);
 }
