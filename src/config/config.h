@@ -30,6 +30,9 @@ enum {
 #define CONFIG_NEVER UINT64_MAX
 #define CONFIG_AUTO  UINT64_MAX
 
+/* The size of a cache where the memory of the machine is not known. */
+#define CONFIG_CACHE_BYTES (UINT64_C(64) << 20)
+
 /* The types of fields, by the kind of their setting. */
 #define CONFIG_FIELD_TEXT     const char *
 #define CONFIG_FIELD_LIST     const char *const *
@@ -85,6 +88,10 @@ struct config {
                                      IPv6) may be skipped while another is left */
     bool
         stats_listen_by_default; /* the same of `stats_listen`: if its port is taken, any will do */
+    /* With `cache-size = auto`: the memory of which the caches have a share. 0: unknown, or
+     * `cache-size` is a number. */
+    uint64_t cache_memory_bytes;
+    bool cache_memory_of_group; /* it is the limit of a control group */
     const struct config_site *sites;
     unsigned site_count;
 };

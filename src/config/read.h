@@ -27,6 +27,9 @@ struct config_request {
     size_t flag_count;
     const char *const *environment; /* "NAME=value", NULL at the end; NULL: none */
     bool output_is_terminal;        /* then `weir DIR` logs requests there by default */
+    /* Sets `cache_size_bytes` of a configuration, and what else `auto` means for it. The other
+     * settings are there. NULL: `auto` is CONFIG_CACHE_BYTES. */
+    void (*size_cache)(struct config *config);
 };
 
 struct config_store;

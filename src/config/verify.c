@@ -319,8 +319,26 @@ static uint64_t choose_body_size(const struct config *config)
     return most < READ_FOR_EACH_ANSWER ? most : READ_FOR_EACH_ANSWER;
 }
 
-static void check_cache(struct config_store *store)
+/* Gives `cache-size` and `cache-entries` their numbers, if they are `auto`. */
+static void size_cache(struct config *config, const struct config_request *request)
 {
+    enum { ENTRY_BYTES = 2048, ENTRIES_LEAST = 1 << 16, ENTRIES_MOST = 1 << 20 };
+    if (config->cache_size_bytes == CONFIG_AUTO) {
+        config->cache_size_bytes = CONFIG_CACHE_BYTES;
+        if (request->size_cache)
+            request->size_cache(config);
+    }
+    if (config->cache_entries > 0)
+        return;
+    const uint64_t entries = config->cache_size_bytes / ENTRY_BYTES;
+    config->cache_entries = entries < ENTRIES_LEAST  ? ENTRIES_LEAST
+                            : entries > ENTRIES_MOST ? ENTRIES_MOST
+                                                     : (unsigned)entries;
+}
+
+static void check_cache(struct config_store *store, const struct config_request *request)
+{
+    size_cache(&store->config, request);
     if (store->config.cache_file_max_bytes == CONFIG_AUTO)
         store->config.cache_file_max_bytes = choose_body_size(&store->config);
     const struct config *config = &store->config;
@@ -448,7 +466,7 @@ void config_verify(struct config_store *store, const struct config_request *requ
     check_written(store, SETTING_error_log);
     check_written(store, SETTING_pid_file);
     check_timeouts(store);
-    check_cache(store);
+    check_cache(store, request);
     check_user(store);
     check_congestion(store);
     check_page(store);

@@ -208,6 +208,16 @@ int os_file_read_at(int fd, char *bytes, size_t len, uint64_t offset)
     return 0;
 }
 
+bool os_file_read_text(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = '\0';
+    return len > 0;
+}
+
 void os_file_close(int fd)
 {
     if (fd >= 0)

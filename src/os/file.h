@@ -47,6 +47,10 @@ MUST_USE int os_file_probe(int directory_fd, const char *path);
  * 0 or -errno. */
 MUST_USE int os_file_read_link(int directory_fd, const char *name, char *out, size_t size);
 
+/* Reads a small file of text, at most `size` - 1 bytes, and adds a NUL. False, with an empty text:
+ * it is empty or cannot be read. */
+bool os_file_read_text(const char *path, char *text, size_t size);
+
 /* Reads exactly `len` bytes at `offset`; -ENODATA when the file ends before.
  * Retries EINTR. On failure `bytes` may hold a part. */
 MUST_USE int os_file_read_at(int fd, char *bytes, size_t len, uint64_t offset);

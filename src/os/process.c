@@ -2,6 +2,8 @@
 #include "os/process.h"
 
 #include "base/num.h"
+#include "os/file.h"
+#include "os/group.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,74 +21,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- control groups ----
- *
- * Version 2 with one hierarchy (cgroups(7)). A container has its limits there; /proc shows those of
- * the machine. */
-
-#define MOUNTED "/sys/fs/cgroup"
-
-enum { TEXT_MAX = 64, GROUP_MAX = 1024 };
-
-static bool read_group_file(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
-    if (fd >= 0)
-        close(fd);
-    text[len > 0 ? len : 0] = '\0';
-    return len > 0;
-}
-
-/* The path of a process's group below the mount, without the last slash: "" for its root. */
-static bool find_group(pid_t pid, char group[GROUP_MAX])
-{
-    char path[32] = "/proc/self/cgroup", text[GROUP_MAX];
-    if (pid > 0)
-        snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    if (!read_group_file(path, text, sizeof(text)))
-        return false;
-    const char *line = strstr(text, "0::/");
-    if (!line)
-        return false;
-    line += strlen("0::");
-    size_t len = strcspn(line, "\n");
-    snprintf(group, GROUP_MAX, "%.*s", (int)(len > 1 ? len : 0), line);
-    return true;
-}
-
-/* The number before the next space; UINT64_MAX: no number ("max"). */
-static uint64_t first_number(const char *text)
-{
-    uint64_t number;
-    struct span word = span_first(span_text(text), strcspn(text, " \n"));
-    return num_parse_u64(word, &number) ? number : UINT64_MAX;
-}
-
-/* The smallest value that `reckon` reads from `file` in the group and in all groups above. A
- * container may show its own group as the root, under any path: a missing file means no limit. */
-static uint64_t least_in_groups(pid_t pid, const char *file, uint64_t (*reckon)(const char *text))
-{
-    char group[GROUP_MAX], path[GROUP_MAX + 64], text[TEXT_MAX];
-    uint64_t most = UINT64_MAX;
-    if (!find_group(pid, group))
-        return most;
-    for (;;) {
-        snprintf(path, sizeof(path), MOUNTED "%s/%s", group, file);
-        uint64_t its = read_group_file(path, text, sizeof(text)) ? reckon(text) : UINT64_MAX;
-        most = its < most ? its : most;
-        char *last = strrchr(group, '/');
-        if (!last)
-            return most;
-        *last = '\0';
-    }
-}
+/* ---- limits of control groups ---- */
 
 /* "QUOTA PERIOD", both in microseconds. */
 static uint64_t cpus_of(const char *text)
 {
     const char *space = strchr(text, ' ');
-    uint64_t quota = first_number(text), period = space ? first_number(space + 1) : 0;
+    uint64_t quota = os_group_number(text), period = space ? os_group_number(space + 1) : 0;
     if (quota == UINT64_MAX || period == UINT64_MAX || period == 0)
         return UINT64_MAX;
     return quota / period + (quota % period > 0);
@@ -96,14 +37,14 @@ static uint64_t cpus_of(const char *text)
  * smallest quota (cpu.max) of its group and of the visible groups above. */
 static uint64_t group_cpus(pid_t pid)
 {
-    return least_in_groups(pid, "cpu.max", cpus_of);
+    return os_group_least("", pid, NULL, "cpu.max", cpus_of);
 }
 
 /* How many processes and threads this process's groups may have (the smallest pids.max);
  * UINT64_MAX: no limit. */
 static uint64_t group_tasks(void)
 {
-    return least_in_groups(0, "pids.max", first_number);
+    return os_group_least("", 0, NULL, "pids.max", os_group_number);
 }
 
 /* ---- CPUs and files ---- */
@@ -163,16 +104,7 @@ void os_process_name(const char *name)
 static uint64_t read_number(const char *path)
 {
     char text[32];
-    uint64_t number;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        close(fd);
-    if (len <= 0)
-        return UINT64_MAX;
-    text[len] = '\0';
-    struct span digits = span_first(span_text(text), strcspn(text, "\n"));
-    return num_parse_u64(digits, &number) ? number : UINT64_MAX;
+    return os_file_read_text(path, text, sizeof(text)) ? os_group_number(text) : UINT64_MAX;
 }
 
 uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX])
@@ -239,8 +171,8 @@ int os_process_find_user(const char *name, struct os_process_user *ret_user)
  * COUNT". */
 static bool has_id(const char *map, unsigned id)
 {
-    char text[GROUP_MAX], *rest = NULL;
-    if (!read_group_file(map, text, sizeof(text)))
+    char text[1024], *rest = NULL;
+    if (!os_file_read_text(map, text, sizeof(text)))
         return true;
     uint64_t number[3];
     unsigned count = 0;

@@ -3,6 +3,7 @@
 
 #include "option/help.h"
 #include "os/process.h"
+#include "server/capacity.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -63,6 +64,7 @@ struct config_request program_configuration_request(
         .flag_count = configuration->flag_count,
         .environment = (const char *const *)environ,
         .output_is_terminal = isatty(STDOUT_FILENO) == 1,
+        .size_cache = server_capacity_size_cache,
     };
 }
 

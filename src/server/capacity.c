@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/capacity.h"
 
+#include "os/group.h"
 #include "os/process.h"
 #include "server/resources.h"
 
@@ -69,6 +70,42 @@ struct server_capacity server_capacity_of(const struct config *config, const str
     };
 }
 
+/* ---- the size of the cache ---- */
+
+enum {
+    CACHE_SHARE = 8,           /* the kernel keeps the same files in memory, too */
+    CACHE_OF_CONNECTIONS = 256 /* of `fork`, which has a cache for each connection */
+};
+#define CACHE_LEAST (UINT64_C(4) << 20)
+#define CACHE_MOST  (UINT64_C(1) << 40)
+
+uint64_t server_capacity_cache(const struct config *config, const struct model *model,
+                               uint64_t memory_bytes)
+{
+    const uint64_t mib = UINT64_C(1) << 20;
+    unsigned workers = config->workers > 0 ? config->workers : model ? model->workers : 1;
+    if (model && model->serves == STATS_SERVES_PROCESS)
+        workers = CACHE_OF_CONNECTIONS;
+    const uint64_t bytes = memory_bytes / CACHE_SHARE / workers / mib * mib;
+    if (bytes < CACHE_LEAST)
+        return CACHE_LEAST;
+    return bytes < CACHE_MOST ? bytes : CACHE_MOST;
+}
+
+void server_capacity_size_cache(struct config *config)
+{
+    const struct os_group_memory memory = os_group_memory("");
+    const struct model *model = model_all();
+    while (model->name && strcmp(model->name, config->model) != 0)
+        model++;
+    if (memory.bytes == 0 && !memory.of_group)
+        return;
+    config->cache_memory_bytes = memory.bytes;
+    config->cache_memory_of_group = memory.of_group;
+    config->cache_size_bytes =
+        server_capacity_cache(config, model->name ? model : NULL, memory.bytes);
+}
+
 /* ---- in words ---- */
 
 /* A number of connections, and the limit that sets it. */
@@ -130,22 +167,33 @@ static void say_size(uint64_t bytes, char out[24])
     snprintf(out, 24, "%" PRIu64 "%.1s", bytes, unit > 0 ? &units[unit - 1] : "");
 }
 
+static void say_cache(const struct config *config, const char *each, char *out, size_t room)
+{
+    char size[24], memory[24], from[96] = "";
+    say_size(config->cache_size_bytes, size);
+    say_size(config->cache_memory_bytes >> 20 << 20, memory);
+    if (config->cache_memory_bytes > 0)
+        snprintf(from, sizeof(from), " (auto: a share of the %s of the %s)", memory,
+                 config->cache_memory_of_group ? "control group" : "machine");
+    snprintf(out, room, "cache %s%s%s", size, each, from);
+}
+
 void server_capacity_describe(const struct config *config, const struct model *model,
                               unsigned workers, unsigned threads, char out[SERVER_CAPACITY_MAX])
 {
     struct capacity capacity = find_limit(config, model, workers, threads);
-    char each[32] = "", at_once[64] = "", size[24], cache[64] = "no cache";
+    char each[32] = "", at_once[64] = "", cache[160] = "no cache";
     if (workers > 1)
         snprintf(each, sizeof(each), " in each of %u workers", workers);
     if (model->serves == STATS_SERVES_POOL)
         snprintf(at_once, sizeof(at_once), "; %u answered at once, %" PRIu64 " may wait", threads,
                  (uint64_t)config->pool_queue);
-    say_size(config->cache_size_bytes, size);
     if (config->cache_size_bytes > 0)
-        snprintf(cache, sizeof(cache), "cache %s%s", size,
-                 model->serves == STATS_SERVES_PROCESS ? " for each connection"
-                 : workers > 1                         ? " in each"
-                                                       : "");
+        say_cache(config,
+                  model->serves == STATS_SERVES_PROCESS ? " for each connection"
+                  : workers > 1                         ? " in each"
+                                                        : "",
+                  cache, sizeof(cache));
     snprintf(out, SERVER_CAPACITY_MAX, "at most %" PRIu64 " connection%s%s, limited by %s%s; %s",
              capacity.count, capacity.count == 1 ? "" : "s", each, capacity.limit, at_once, cache);
 }

@@ -24,7 +24,16 @@ struct server_capacity {
 struct server_capacity server_capacity_of(const struct config *config, const struct model *model,
                                           unsigned threads, size_t files);
 
-enum { SERVER_CAPACITY_MAX = 256 };
+/* The size of the cache of each worker with `cache-size = auto`, of which the caches of all workers
+ * have a share. `model` is NULL for `auto` or an unknown name. */
+uint64_t server_capacity_cache(const struct config *config, const struct model *model,
+                               uint64_t memory_bytes);
+
+/* The same for this machine or its control groups (config_request.size_cache). It reads /proc and
+ * /sys. */
+void server_capacity_size_cache(struct config *config);
+
+enum { SERVER_CAPACITY_MAX = 384 };
 
 /* "at most 4064 connections in each of 2 workers, limited by open files (ulimit -n 5120); ...".
  * This process may open as many files as workers may. */

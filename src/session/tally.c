@@ -19,6 +19,8 @@ void session_tally_init(struct session_totals *totals, struct session_shared *sh
         return;
     CHECK(pthread_mutex_init(&totals->lock, NULL) == 0);
     stats_writer_open(&totals->stats, shared->stats);
+    stats_writer_set(&totals->stats, STATS_cache_limit_bytes,
+                     site_cache_totals(shared->cache).limit_bytes);
     shared->totals = totals;
 }
 

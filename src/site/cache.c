@@ -396,6 +396,7 @@ struct site_cache_totals site_cache_totals(struct site_cache *cache)
 {
     lock_cache(cache);
     struct site_cache_totals totals = cache->totals;
+    totals.limit_bytes = cache->limits.bytes;
     totals.retired_bytes = cache->reclaim.bytes;
     unlock_cache(cache);
     return totals;

@@ -138,6 +138,7 @@ enum site_cache_size {
 struct site_cache_totals {
     size_t bytes, entries; /* resident */
     uint32_t descriptors;
+    size_t limit_bytes;
     size_t retired_bytes; /* removed, not yet freed */
     uint64_t inserted;    /* replacements included */
     uint64_t evicted;     /* to make room, without replaced and removed entries */

@@ -85,6 +85,7 @@ def explained(*arguments: str) -> str:
         (["--model", "pool", "--pool-policy", "sticky", "--pool-queue", "9"], "at most 19 conn"),
         (["--model", "epoll", "--cache-size", "0"], "no cache"),
         (["--model", "epoll", "--cache-size", "96K"], "cache 96K"),
+        (["--model", "epoll", "--cache-size", "auto"], "(auto: a share of the "),
         (["--model", "fork"], "for each connection"),
     ],
 )

@@ -101,6 +101,17 @@ def test_the_metrics_show_the_quota(server: ServerFactory) -> None:
 
 
 @needs_mounts
+@one_model
+def test_a_cache_has_a_share_of_the_memory_of_the_control_group(server: ServerFactory) -> None:
+    limit = "mount -t tmpfs none /sys/fs/cgroup; echo 536870912 >/sys/fs/cgroup/memory.max"
+    running = server("--stats-listen", "127.0.0.1:0", wrapper=after(limit))
+    said = "; cache 64M (auto: a share of the 512M of the control group)"
+    assert said in running.messages()
+    with connect(page_of(running)) as page:
+        assert b"\nweir_cache_limit_bytes 67108864\n" in page.get("/metrics", "localhost").body
+
+
+@needs_mounts
 @pytest.mark.parametrize("size", ["128k", "1m"])
 def test_a_small_shared_memory_is_enough(server: ServerFactory, size: str) -> None:
     """Statistics that do not fit are left out, and no request is refused."""

@@ -27,6 +27,12 @@ static int remove_folders(void **state)
 }
 
 /* Reads and insists that there are no errors. */
+static void give_a_gibibyte(struct config *config)
+{
+    config->cache_size_bytes = UINT64_C(1) << 30;
+    config->cache_memory_bytes = UINT64_C(8) << 30;
+}
+
 static struct config_store *read_good(const struct config_request *request)
 {
     struct config_store *store = config_read(request);
@@ -609,9 +615,43 @@ static void writes_no_file(void **state)
     assert_int_equal(access("weir.sock", F_OK), -1);
 }
 
+static void the_caller_says_what_an_automatic_cache_size_is(void **state)
+{
+    (void)state;
+    struct config_request request = { .folder = "site", .size_cache = give_a_gibibyte };
+    struct config_store *store = read_good(&request);
+    assert_int_equal(config_read_result(store)->cache_size_bytes, UINT64_C(1) << 30);
+    assert_int_equal(config_read_result(store)->cache_memory_bytes, UINT64_C(8) << 30);
+    assert_int_equal(config_read_result(store)->cache_entries, 1 << 19);
+    config_read_free(store);
+}
+
+static void a_cache_size_that_is_given_is_not_changed(void **state)
+{
+    (void)state;
+    static const struct config_flag flags[] = { { "cache-size", "8G" }, { "cache-entries", "7" } };
+    struct config_request request = {
+        .folder = "site",
+        .flags = flags,
+        .flag_count = 1,
+        .size_cache = give_a_gibibyte,
+    };
+    struct config_store *store = read_good(&request);
+    assert_int_equal(config_read_result(store)->cache_size_bytes, UINT64_C(8) << 30);
+    assert_int_equal(config_read_result(store)->cache_memory_bytes, 0);
+    assert_int_equal(config_read_result(store)->cache_entries, 1 << 20);
+    config_read_free(store);
+    request.flag_count = 2;
+    store = read_good(&request);
+    assert_int_equal(config_read_result(store)->cache_entries, 7);
+    config_read_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_caller_says_what_an_automatic_cache_size_is),
+        cmocka_unit_test(a_cache_size_that_is_given_is_not_changed),
         cmocka_unit_test(uses_the_defaults),
         cmocka_unit_test(a_file_can_set_everything),
         cmocka_unit_test(flags_win_over_variables_and_variables_over_the_file),

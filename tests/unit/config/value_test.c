@@ -177,9 +177,10 @@ static void accepts_numbers_with_their_units(void **state)
     REFUSED(workers, { "1025", "from 1 to 1024, or auto" }, { "-1", "number" }, { "1.5", "number" },
             { "0x10", "number" }, { "4 ", "number" }, { "Auto", "number" },
             { "18446744073709551617", "number" });
-    REFUSED(cache_entries, { "0", "from 1" }, { "auto", "number" }, { "16777217", "16777216" });
-    TAKEN(cache_size_bytes, { "0", "0" }, { "1", "1" }, { "64M", "64M" }, { "64m", "64m" },
-          { "1024G", "1024G" });
+    TAKEN(cache_entries, { "auto", "auto" }, { "1", "1" }, { "16777216", "16777216" });
+    REFUSED(cache_entries, { "many", "number" }, { "16777217", "16777216" });
+    TAKEN(cache_size_bytes, { "auto", "auto" }, { "0", "0" }, { "1", "1" }, { "64M", "64M" },
+          { "64m", "64m" }, { "1024G", "1024G" });
     REFUSED(cache_size_bytes, { "64MB", "256K, 64M, 1G" }, { "64 M", "not a size" },
             { "M", "not a size" }, { "1.5G", "not a size" }, { "-1", "not a size" },
             { "1025G", "at most 1024G" }, { "18446744073709551615G", "not a size" });
