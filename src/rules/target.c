@@ -23,12 +23,20 @@ static bool is_one_of(char c, const char *some)
 
 /* ---- reading ---- */
 
-/* `**` counts as one star. */
+/* Two stars side by side are one `**`. Four are two of them. */
+static size_t star_len(struct span at_star)
+{
+    return span_starts(at_star, SPAN("**")) ? 2 : 1;
+}
+
 static unsigned count_stars(struct span text)
 {
     unsigned stars = 0;
-    for (size_t i = 0; i < text.len; i++)
-        stars += text.at[i] == '*' && (i == 0 || text.at[i - 1] != '*');
+    for (size_t i = 0; i < text.len;) {
+        const bool star = text.at[i] == '*';
+        stars += star;
+        i += star ? star_len(span_skip(text, i)) : 1;
+    }
     return stars;
 }
 
@@ -231,7 +239,7 @@ static void add_text(struct writer *w, struct span text)
         text = span_skip(text, own.len);
         if (text.len == 0)
             break;
-        text = span_skip(text, span_starts(text, SPAN("**")) ? 2 : 1);
+        text = span_skip(text, star_len(text));
         add_bytes(w, w->captures->part[w->target->star_of[w->star++]], all_plain, false);
     }
 }

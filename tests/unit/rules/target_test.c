@@ -151,6 +151,11 @@ static void counts_the_stars(void **state)
     assert_int_equal(target.stars, 4);
     assert_true(rules_target_parse_rewrite(SPAN("/**"), &target, &reason));
     assert_int_equal(target.stars, 1);
+    /* Each of them is filled from a part of the path. A pattern has to have as many. */
+    assert_true(rules_target_parse_redirect(SPAN("/n/****"), &target, &reason));
+    assert_int_equal(target.stars, 2);
+    assert_true(rules_target_parse_redirect(SPAN("/n/***"), &target, &reason));
+    assert_int_equal(target.stars, 2);
 }
 
 static void a_star_may_stand_for_another_place_of_the_pattern(void **state)
