@@ -257,7 +257,7 @@ def names_say_something(tree: Tree) -> Iterator[Finding]:
 
 SELF_STANDING = re.compile(
     r"src/\w+/\w+\.c|tests/(?:unit/\w+|property|concurrency)/\w+_test\.c"
-    r"|tests/(?:conformance|cost|faults|support)/\w+\.c|fuzz/(?:\w+_fuzz|replay|seeds)\.c"
+    r"|tests/(?:conformance|cost|faults|sharing|support)/\w+\.c|fuzz/(?:\w+_fuzz|replay|seeds)\.c"
     r"|bench/(?:floor|metronome|sync|cache(?:_\w+)?)\.c|docs/example/\w+/\w+\.(?:c|def)"
 )
 

@@ -115,9 +115,11 @@ static uint64_t count_lines(const char *at, size_t len)
     return count;
 }
 
+/* All threads read the sink, so it is written only when lines were lost. */
 static void count_dropped(struct log_access *log, uint64_t lines)
 {
-    (void)atomic_fetch_add_explicit(&log->sink->dropped, lines, memory_order_relaxed);
+    if (lines > 0)
+        (void)atomic_fetch_add_explicit(&log->sink->dropped, lines, memory_order_relaxed);
 }
 
 static void drop_all(struct log_access *log)

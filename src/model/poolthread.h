@@ -28,18 +28,19 @@ struct model_poolthread {
     struct model_pump pump;
 };
 
-/* What the reactor and the threads share. */
+/* What the reactor and the threads share. The queue is written with each connection that it passes.
+ * So it is on cache lines of its own, and the reactor's own list, too. */
 struct model_threadpool {
     struct server *server;
     struct model_reactor *reactor;
-    struct model_queue queue;
+    unsigned running;
+    unsigned count;
     int drain_fd;        /* model/pump.h, for `sticky` */
     bool closes_idle;    /* the reactor's: a drain has waited long enough */
     _Atomic bool ending; /* every connection is closed, idle or not */
-    unsigned ready_count;
+    _Alignas(CACHE_LINE) struct model_queue queue;
+    _Alignas(CACHE_LINE) unsigned ready_count;
     int ready[REACTOR_EVENTS]; /* the reactor's: descriptors to queue at the end of its turn */
-    unsigned running;
-    unsigned count;
     struct model_poolthread threads[];
 };
 

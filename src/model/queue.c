@@ -12,7 +12,8 @@
 int model_queue_init(struct model_queue *queue, unsigned slots)
 {
     CHECK(slots > 0 && slots <= INT_MAX);
-    *queue = (struct model_queue){ .slots = slots, .ring = malloc(slots * sizeof(int)) };
+    const size_t size = (slots * sizeof(int) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    *queue = (struct model_queue){ .slots = slots, .ring = aligned_alloc(CACHE_LINE, size) };
     if (!queue->ring)
         return -ENOMEM;
     CHECK(sem_init(&queue->free, 0, slots) == 0 && sem_init(&queue->filled, 0, 0) == 0);
