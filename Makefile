@@ -102,7 +102,8 @@ soak: ready-to-test build ## T=3600 seconds of a crowd, while everything happens
 
 bench: ready-to-bench build ## measure beside others (ARGS=--quick, MODELS=1, TLS=1, HTTP2=1, ...)
 	@python3 bench/run.py $(if $(MODELS),--models) $(if $(LOAD),--load) $(if $(TLS),--tls) \
-	    $(if $(HTTP2),--http2) $(if $(RULES),--rules) $(if $(FILES),--files) $(if $(CLAIMS),--claims) \
+	    $(if $(HTTP2),--http2) $(if $(RULES),--rules) $(if $(FILES),--files) $(if $(CORES),--cores) \
+	    $(if $(CLAIMS),--claims) \
 	    $(if $(ATTACKS),--attacks) $(ARGS)
 
 lab: ready-to-lab build ## weir-lab: a tour of 5 minutes, or LAB="compare --help"

@@ -16,6 +16,7 @@ from types import FrameType
 
 from bench import (
     certificate,
+    cores,
     generators,
     load,
     machine,
@@ -74,6 +75,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         "--rules", action="store_true", help="measure rules, redirects and compressed text"
     )
     studies.add_argument("--files", action="store_true", help="measure sites of many files")
+    studies.add_argument(
+        "--cores", action="store_true", help="measure `percore` with 1, 2, 4 and more loops"
+    )
     studies.add_argument(
         "--claims", action="store_true", help="measure what weir promises about time and fairness"
     )
@@ -306,19 +310,31 @@ def run_attacks(args: argparse.Namespace) -> int:
     from bench import victims  # it changes the environment, which no other study may notice
 
     rounds, seconds = args.rounds or (1 if args.quick else 3), args.seconds or 2
-    cores = choose_cores(args)
+    chosen = choose_cores(args)
     facts = machine.facts(args.build, "", "")
     failures: list[str] = []
     models = tuple(args.servers) or victims.MODELS
     attacks = victims.chosen(args.only_attacks)
-    found = victims.measure(models, rounds, seconds, cores, failures, attacks)
-    lines = victims.describe(facts, cores, rounds, seconds)
+    found = victims.measure(models, rounds, seconds, chosen, failures, attacks)
+    lines = victims.describe(facts, chosen, rounds, seconds)
     lines += [f"FAILED: {failure}" for failure in failures]
     as_table = report.as_markdown if args.markdown else report.as_text
     print("\n".join(lines), *map(as_table, victims.tables(found)), sep="\n\n")
     if args.record:
         record(SECURITY_PAGE, ["--attacks", "--record"], lines, victims.tables(found))
     return 1 if failures else 0
+
+
+def run_cores(args: argparse.Namespace, choice: Choice) -> int:
+    """Measures a request's cost with several numbers of loops, and prints a table."""
+    cores.check(choice)
+    facts = machine.facts(args.build, "", "")
+    rounds_of, seconds = args.rounds or (1 if args.quick else 6), args.seconds or 1
+    takes = cores.measured(choice, rounds_of, seconds)
+    as_table = report.as_markdown if args.markdown else report.as_text
+    where = f"{facts['kernel']}, {facts['processor']}, {facts['cores']} cores"
+    print(where, as_table(cores.table(takes)), sep="\n\n")
+    return 0
 
 
 def chosen_study(args: argparse.Namespace) -> Study:
@@ -364,6 +380,8 @@ def run(args: argparse.Namespace) -> int:
         weir_options=args.weir_options,
         only=args.servers,
     )
+    if args.cores:
+        return run_cores(args, choice)
     found, missing = study.products(choice)
     if args.quick and not args.servers and study is PEERS:
         found = [p for p in found if p.name != servers.TUNED]

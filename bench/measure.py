@@ -174,15 +174,26 @@ def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
 
 
 def generator_argv(
-    url: str, scenario: Scenario, headers: list[tuple[str, str]], seconds: int
+    url: str,
+    scenario: Scenario,
+    headers: list[tuple[str, str]],
+    seconds: int,
+    threads: int = 1,
 ) -> list[str]:
-    """The command of the scenario's generator."""
+    """The command of the scenario's generator. wrk has this number of threads."""
     if scenario.generator == H2LOAD:
         return h2load.argv(url, scenario, seconds)
     if scenario.generator == AB:
         count = seconds * AB_REQUESTS_PER_S
         return ["ab", "-q", f"-c{scenario.connections}", f"-t{seconds}", f"-n{count}", url]
-    argv = ["wrk", "-t1", f"-c{scenario.connections}", f"-d{seconds}s", "-s", str(WRK_SCRIPT)]
+    argv = [
+        "wrk",
+        f"-t{threads}",
+        f"-c{scenario.connections}",
+        f"-d{seconds}s",
+        "-s",
+        str(WRK_SCRIPT),
+    ]
     for name, value in headers:
         argv += ["-H", f"{name}: {value}"]
     argv += [url, "--", str(scenario.depth)]
@@ -230,15 +241,17 @@ def run_generator(
     scenario: Scenario,
     headers: list[tuple[str, str]],
     seconds: int,
-    cpu: int,
+    cpu: process.Cpus,
     env: dict[str, str] | None = None,
 ) -> tuple[dict[str, int], int]:
-    """Runs the generator pinned to its core; returns its counts, and the CPU time it took, in ns.
+    """Runs the generator pinned to its cores, with a thread of wrk on each. Returns its counts, and
+    the CPU time it took, in ns.
 
     Raises:
         BenchError: it failed or did not end.
     """
-    argv = generator_argv(url, scenario, headers, seconds)
+    threads = 1 if isinstance(cpu, int) else len(cpu)
+    argv = generator_argv(url, scenario, headers, seconds, threads)
     done = process.run(argv, cpu=cpu, within_s=seconds + GRACE_S, env=env)
     if scenario.generator == H2LOAD:
         counts = h2load.counts(done, seconds)

@@ -23,16 +23,19 @@ CLOCK_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 CPU_CLOCK_OF_A_PROCESS = 2  # CPUCLOCK_SCHED, process-wide
 
 
+Cpus = int | frozenset[int]  # one core, or several
+
+
 class BenchError(Exception):
     """A measurement is not possible. The message is for the user."""
 
 
-def pin_and_limit(cpu: int | None, nofile: int | None) -> Callable[[], None]:
-    """Returns what a new process must do before exec: one core, so many descriptors."""
+def pin_and_limit(cpu: Cpus | None, nofile: int | None) -> Callable[[], None]:
+    """Returns what a new process must do before exec: its cores, so many descriptors."""
 
     def prepare() -> None:
         if cpu is not None:
-            os.sched_setaffinity(0, {cpu})
+            os.sched_setaffinity(0, {cpu} if isinstance(cpu, int) else cpu)
         if nofile is not None:
             hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
             limit = nofile if hard == resource.RLIM_INFINITY else min(nofile, hard)
@@ -44,7 +47,7 @@ def pin_and_limit(cpu: int | None, nofile: int | None) -> Callable[[], None]:
 def start(
     argv: Sequence[str],
     *,
-    cpu: int | None = None,
+    cpu: Cpus | None = None,
     nofile: int | None = None,
     log: Path,
     cwd: Path | None = None,
@@ -77,9 +80,9 @@ class Done:
 
 
 def run(
-    argv: Sequence[str], *, cpu: int, within_s: float, env: Mapping[str, str] | None = None
+    argv: Sequence[str], *, cpu: Cpus, within_s: float, env: Mapping[str, str] | None = None
 ) -> Done:
-    """Runs a program to its end, pinned to one core. `env` replaces the environment.
+    """Runs a program to its end, pinned to its cores. `env` replaces the environment.
 
     Raises:
         BenchError: it could not start, or did not end.

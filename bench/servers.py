@@ -43,7 +43,7 @@ class Setup:
 
     root: Path  # the files to serve
     work: Path  # for its configuration and logs
-    cpu: int | None  # None: any
+    cpu: process.Cpus | None  # None: any
     scenario: Scenario
     congestion: str | None = None  # of the listener; only floor and weir support it
     head_bytes: int = 192  # floor only: the answer to imitate
