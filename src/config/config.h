@@ -73,6 +73,8 @@ struct config_site {
     unsigned path_count;
     /* Made of `headers` and `paths`; NULL: there are no paths, and `site_rules` is off. */
     const struct rules *rules;
+    /* The folders of `path_error_pages`, each once, NULL at the end; or NULL. */
+    const char *const *error_folders;
 };
 
 /* A field for each SERVER_SETTING. */

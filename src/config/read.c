@@ -445,6 +445,9 @@ void config_read_site_origin(const struct config_store *store, unsigned site,
     const struct config_section_values *values = store->sites;
     while (site-- > 0)
         values = values->next;
+    if (config_setting_table[place].section == CONFIG_PATH)
+        for (values = values->paths; index > 0; index--)
+            values = values->next;
     const struct config_item *item = config_store_first(values, place);
     while (index-- > 0)
         item = item->next;

@@ -50,7 +50,7 @@ void config_read_print_problems(const struct config_store *store, FILE *out);
 void config_read_explain(const struct config_store *store, FILE *out);
 
 /* Where value number `index` of a setting of site number `site` was given: "weir.conf:12". There is
- * such a value. */
+ * such a value. For a setting of paths, `index` is the number of the path in the site. */
 void config_read_site_origin(const struct config_store *store, unsigned site,
                              enum config_setting_place place, unsigned index,
                              char out[CONFIG_ORIGIN_MAX]);

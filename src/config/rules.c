@@ -341,6 +341,7 @@ static void read_choices(const struct making *m)
     m->rule->hidden = choice_of(m, SETTING_path_hidden, m->path->path_hidden);
     m->rule->index = m->path->path_index[0] ? m->path->path_index : NULL;
     m->rule->fallback = fallback && strcmp(fallback, "off") == 0 ? "" : fallback;
+    m->rule->error_pages = m->path->path_error_pages;
 }
 
 /* Whether the section has none of the settings that have an effect. */
@@ -349,7 +350,7 @@ static bool changes_nothing(const struct rules_rule *rule)
     return rule->action == RULES_SERVE && rule->field_count == 0 && rule->network_count == 0 &&
            rule->listing == RULES_UNSET && rule->hidden == RULES_UNSET &&
            rule->markdown == RULES_UNSET && rule->auth == RULES_UNSET && !rule->index &&
-           !rule->fallback;
+           !rule->fallback && !rule->error_pages;
 }
 
 static void make_rule(const struct making *m, const char *root)
@@ -403,6 +404,23 @@ static void make_own_rule(struct config_store *store, const struct config_site *
     rule->auth = site->auth ? RULES_ON : RULES_OFF;
 }
 
+/* Lists the folders of error pages, and gives each its number. */
+static const char *const *number_error_folders(struct config_store *store, struct rules_rule *rule,
+                                               unsigned count)
+{
+    const char **folders = config_arena_take(&store->arena, count * sizeof(*folders));
+    for (unsigned i = 1; i < count; i++) {
+        unsigned at = 0;
+        if (!rule[i].error_pages)
+            continue;
+        while (folders[at] && strcmp(folders[at], rule[i].error_pages) != 0)
+            at++;
+        folders[at] = rule[i].error_pages;
+        rule[i].error_folder = at + 1;
+    }
+    return folders;
+}
+
 static void make_rules(struct config_store *store, const struct config_section_values *values,
                        struct config_site *site)
 {
@@ -429,6 +447,7 @@ static void make_rules(struct config_store *store, const struct config_section_v
                              "than %d bytes to an answer",
                              site->name, CONFIG_HEADERS_MAX);
     site->rules = rules;
+    site->error_folders = number_error_folders(store, rule, count);
 }
 
 void config_rules_build(struct config_store *store)

@@ -274,6 +274,7 @@ static void check_site(struct config_store *store, const struct config_section_v
         if (fallback && strcmp(fallback->text, "off") != 0)
             check_spa(store, site, fallback);
         check_hidden(store, site, config_store_first(path, SETTING_path_hidden), path->name);
+        (void)check_folder(store, path, SETTING_path_error_pages, false);
     }
 }
 

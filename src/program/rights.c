@@ -21,6 +21,7 @@ struct site_folder {
     const struct config_store *store;
     unsigned site;
     enum config_setting_place place;
+    unsigned index; /* of the path, for a setting of paths */
     const char *path;
     int fd;
 };
@@ -35,7 +36,7 @@ static bool name_part(const struct site_folder *folder, unsigned number, char na
         (void)snprintf(name, PART_MAX, ".");
     else
         (void)snprintf(name, PART_MAX, "%u.html", status);
-    return number == 0 || (folder->place == SETTING_error_pages && status <= STATUS_LAST);
+    return number == 0 || (folder->place != SETTING_root && status <= STATUS_LAST);
 }
 
 /* Whether every user has the right that the workers need. Then no lookup of the user's groups is
@@ -59,7 +60,7 @@ static unsigned check_folder(const struct site_folder *folder, const char *user)
     for (unsigned i = 0; name_part(folder, i, name); i++) {
         if (faccessat(folder->fd, name, i == 0 ? X_OK : R_OK, AT_EACCESS) == 0 || errno == ENOENT)
             continue;
-        config_read_site_origin(folder->store, folder->site, folder->place, 0, origin);
+        config_read_site_origin(folder->store, folder->site, folder->place, folder->index, origin);
         fprintf(stderr,
                 "%s: warning: user %s cannot read %s%s%s; give this user the right, or choose "
                 "another user with --user\n",
@@ -103,20 +104,34 @@ static size_t add_folder(struct site_folder *folders, size_t count, struct site_
     return count + 1;
 }
 
+static size_t add_site(struct site_folder *folders, size_t count, const struct config_store *store,
+                       unsigned number)
+{
+    const struct config_site *site = &config_read_result(store)->sites[number];
+    struct site_folder folder = { store, number, SETTING_root, 0, site->root, -1 };
+    count = add_folder(folders, count, folder);
+    folder.place = SETTING_error_pages;
+    folder.path = site->error_pages;
+    count = add_folder(folders, count, folder);
+    folder.place = SETTING_path_error_pages;
+    for (; folder.index < site->path_count; folder.index++) {
+        folder.path = site->paths[folder.index].path_error_pages;
+        count = add_folder(folders, count, folder);
+    }
+    return count;
+}
+
 unsigned program_rights_check(const struct config_store *store)
 {
     const struct config *config = config_read_result(store);
-    struct site_folder *folders = calloc(config->site_count, 2 * sizeof(*folders));
     size_t count = 0;
+    for (unsigned i = 0; i < config->site_count; i++)
+        count += 2 + (size_t)config->sites[i].path_count;
+    struct site_folder *folders = calloc(count, sizeof(*folders));
+    count = 0;
     unsigned warnings = 0;
-    for (unsigned i = 0; folders && i < config->site_count; i++) {
-        const struct config_site *site = &config->sites[i];
-        count = add_folder(folders, count,
-                           (struct site_folder){ store, i, SETTING_root, site->root, -1 });
-        count = add_folder(
-            folders, count,
-            (struct site_folder){ store, i, SETTING_error_pages, site->error_pages, -1 });
-    }
+    for (unsigned i = 0; folders && i < config->site_count; i++)
+        count = add_site(folders, count, store, i);
     if (count > 0 && geteuid() == 0) {
         warnings = check_as_user(folders, count, config->user);
     } else if (count > 0) {

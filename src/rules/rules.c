@@ -42,6 +42,8 @@ static void take_choices(const struct rules_rule *rule, struct rules_match *matc
         match->index = rule->index;
     if (rule->fallback)
         match->fallback = rule->fallback;
+    if (rule->error_pages)
+        match->pages = rule;
 }
 
 void rules_find(const struct rules *rules, struct span path, struct rules_match *ret_match)
@@ -54,7 +56,7 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
     ret_match->listing = ret_match->markdown = ret_match->hidden = RULES_UNSET;
     ret_match->index = NULL;
     ret_match->fallback = NULL;
-    ret_match->actor = ret_match->gate = ret_match->cors = NULL;
+    ret_match->actor = ret_match->gate = ret_match->cors = ret_match->pages = NULL;
     ret_match->is_private = false;
     for (unsigned i = 0; i < rules->count; i++) {
         const struct rules_rule *rule = &rules->rule[i];

@@ -61,6 +61,8 @@ struct rules_rule {
     enum rules_choice hidden;   /* names that begin with a dot are served */
     const char *const *index;   /* names of index files, NULL at the end; NULL: not set */
     const char *fallback;       /* for absent paths, below the root; empty: none; NULL: not set */
+    const char *error_pages;    /* folder with pages of errors; NULL: not set */
+    unsigned error_folder;      /* with error_pages: its number, from 1; the caller's */
     enum rules_action action;
     bool if_absent;             /* it acts only where no file answers */
     unsigned status;            /* of RULES_REDIRECT and RULES_STATUS */
@@ -90,6 +92,7 @@ struct rules_match {
     enum rules_choice hidden;
     const char *const *index;
     const char *fallback;
+    const struct rules_rule *pages; /* the last rule with error_pages; NULL: none */
     bool is_private; /* set by the caller: the answer is for clients with a password */
 };
 

@@ -46,11 +46,21 @@ static size_t listeners_of(const struct config *config)
     return count;
 }
 
+static size_t error_folders_of(const struct config *config)
+{
+    size_t count = 0;
+    for (unsigned i = 0; i < config->site_count; i++)
+        for (const char *const *folder = config->sites[i].error_folders; folder && *folder;
+             folder++)
+            count++;
+    return count;
+}
+
 /* Each loop may have listeners of its own. */
 static size_t reserved_files(const struct config *config, unsigned threads)
 {
     return FILES_OF_WORKER + threads * (FILES_OF_THREAD + listeners_of(config)) +
-           config->site_count * FILES_OF_SITE;
+           config->site_count * FILES_OF_SITE + error_folders_of(config);
 }
 
 struct server_capacity server_capacity_of(const struct config *config, const struct model *model,

@@ -120,6 +120,7 @@ static int open_site(struct server_resources *resources, const struct config *co
         .index = from->index,
         .fallback = from->fallback,
         .error_pages = from->error_pages,
+        .error_folders = from->error_folders,
         .listing = lists_a_folder(from),
         .scripts = !has_policy(from),
         .precompressed = from->precompressed,

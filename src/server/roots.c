@@ -30,17 +30,26 @@ static void note_folder(struct server_roots *roots, const char *name)
         *root = (struct server_root){ .name = name };
 }
 
+static void note_site(struct server_roots *roots, const struct config_site *site)
+{
+    note_folder(roots, site->root);
+    if (site->error_pages)
+        note_folder(roots, site->error_pages);
+    for (const char *const *folder = site->error_folders; folder && *folder; folder++)
+        note_folder(roots, *folder);
+}
+
 int server_roots_note(struct server_roots *roots, const struct config *config)
 {
     *roots = (struct server_roots){ .due_ns = os_clock_now_ns() + EVERY_MS * DURATION_MS };
-    roots->each = calloc(2 * (size_t)config->site_count, sizeof(*roots->each));
+    size_t most = 2 * (size_t)config->site_count;
+    for (unsigned i = 0; i < config->site_count; i++)
+        most += config->sites[i].path_count;
+    roots->each = calloc(most, sizeof(*roots->each));
     if (!roots->each)
         return -ENOMEM;
-    for (unsigned i = 0; i < config->site_count; i++) {
-        note_folder(roots, config->sites[i].root);
-        if (config->sites[i].error_pages)
-            note_folder(roots, config->sites[i].error_pages);
-    }
+    for (unsigned i = 0; i < config->site_count; i++)
+        note_site(roots, &config->sites[i]);
     return 0;
 }
 

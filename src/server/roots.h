@@ -23,7 +23,7 @@ struct server_root {
 };
 
 struct server_roots {
-    struct server_root *each; /* the root of every site, and its error pages */
+    struct server_root *each; /* the root of every site, and folders of error pages */
     unsigned count;
     unsigned gone;   /* of them, at the last comparison */
     uint64_t due_ns; /* of the next comparison */

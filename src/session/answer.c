@@ -333,14 +333,13 @@ static bool may_see_page(const struct session_exchange *x, enum http_status stat
     return x->site && (!x->access || x->admitted || status == HTTP_UNAUTHORIZED);
 }
 
-/* The site's own page for this status, or NULL. */
-static struct site_entry *find_own_page(struct session_exchange *x, enum http_status status,
-                                        bool *ret_owned)
+/* The page for this status in a folder of the site, or NULL. */
+static struct site_entry *find_page_in(struct session_exchange *x, unsigned folder,
+                                       enum http_status status, bool *ret_owned)
 {
     struct site_entry *entry;
-    if (!may_see_page(x, status) ||
-        site_find_error_page(x->site->site, x->thread->reader, status, x->thread->now_ns, &entry,
-                             ret_owned) != SITE_FILE)
+    if (site_find_error_page(x->site->site, x->thread->reader, folder, status, x->thread->now_ns,
+                             &entry, ret_owned) != SITE_FILE)
         return NULL;
     if (*ret_owned)
         (void)session_head_publish(x, entry);
@@ -349,6 +348,19 @@ static struct site_entry *find_own_page(struct session_exchange *x, enum http_st
     if (*ret_owned)
         site_cache_release(&entry->cache);
     return NULL;
+}
+
+/* The page of the path or of its site for this status, or NULL. */
+static struct site_entry *find_own_page(struct session_exchange *x, enum http_status status,
+                                        bool *ret_owned)
+{
+    if (!may_see_page(x, status))
+        return NULL;
+    const struct rules_rule *rule = session_rules_pages(x);
+    struct site_entry *page = rule ? find_page_in(x, rule->error_folder, status, ret_owned) : NULL;
+    session_trace_note(x, pages, rule);
+    session_trace_note(x, page_of_path, page != NULL);
+    return page ? page : find_page_in(x, 0, status, ret_owned);
 }
 
 void session_answer_own_page(struct session_exchange *x, enum http_status status, struct span extra,

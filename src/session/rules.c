@@ -23,6 +23,15 @@ void session_rules_add_fields(const struct session_exchange *x, bool is_error, s
         buf_add(head, session_rules_origin_line(x, match->cors));
 }
 
+const struct rules_rule *session_rules_pages(const struct session_exchange *x)
+{
+    struct rules_match found;
+    if (x->match || !x->site->rules)
+        return x->match ? x->match->pages : NULL;
+    rules_find(x->site->rules, session_rules_covered_path(x), &found);
+    return found.pages;
+}
+
 void session_rules_mark(const struct session_exchange *x, struct site_entry *entry)
 {
     const struct rules_rule *cors = x->match->cors;

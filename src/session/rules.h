@@ -32,6 +32,9 @@ static inline bool session_rules_are_private(const struct session_exchange *x)
  * depend on the request. For answers without an entry: a page, a redirect, a text. */
 void session_rules_add_fields(const struct session_exchange *x, bool is_error, struct buf *head);
 
+/* The rule of the path that has a folder for pages of errors, or NULL. */
+const struct rules_rule *session_rules_pages(const struct session_exchange *x);
+
 /* Notes in a new entry which rules depend on the request. */
 void session_rules_mark(const struct session_exchange *x, struct site_entry *entry);
 

@@ -58,10 +58,13 @@ struct session_trace {
     enum http_precondition precondition;
     bool ranged; /* a range was evaluated */
     enum http_range_result range;
-    struct http_ranges ranges; /* when it is satisfiable */
-    bool own_page;             /* the error page is the site's own */
-    bool hinted;               /* links for early hints were looked for */
-    unsigned hints;            /* links that were sent with 103 */
+    struct http_ranges ranges;      /* when it is satisfiable */
+    bool own_page;                  /* the error page is the site's own */
+    bool page_of_path;              /* and it is from the folder of `pages` */
+    const struct rules_rule *pages; /* the first lookup of the page was in its folder; NULL: in that
+                                       of the site */
+    bool hinted;                    /* links for early hints were looked for */
+    unsigned hints;                 /* links that were sent with 103 */
 
     char text[2 * HTTP_TARGET_MAX + 512];
 };

@@ -16,7 +16,8 @@ struct site {
     const struct site_options *options;
     const struct site_mime *mime;
     int root_fd;
-    int error_pages_fd;    /* -1 when there are none */
+    int *pages_fd; /* of error pages: those of the site (-1: none), then error_folders */
+    unsigned pages_count;
     struct site_view view; /* of the options; the fallback without leading slashes */
     struct site_absent *absent;
     struct site_trace *trace; /* NULL: this site is not traced */

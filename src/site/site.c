@@ -28,6 +28,7 @@ struct query {
     struct span path;
     struct span key;
     uint64_t hash;
+    int pages_fd;                               /* of a QUERY_ERROR_PAGE */
     const struct site_listing_request *listing; /* of a QUERY_LISTING */
     bool may_render;
 };
@@ -43,7 +44,7 @@ static enum site_result look_up_on_disk(const struct site *site, const struct qu
         return ret_lookup->is_directory ? SITE_FORBIDDEN : result;
     }
     case QUERY_ERROR_PAGE:
-        return site_lookup_file(site, site->error_pages_fd, query->path, ret_lookup);
+        return site_lookup_file(site, query->pages_fd, query->path, ret_lookup);
     case QUERY_LISTING:
         return site_lookup_directory(site, query->view, query->path, ret_lookup);
     default:
@@ -67,7 +68,7 @@ static bool is_still_absent(const struct site *site, const struct query *query, 
 {
     if (!site_absent_likely(site->absent, query->hash, now_ns) || site->trace != NULL)
         return false;
-    const int root_fd = query->kind == QUERY_ERROR_PAGE ? site->error_pages_fd : site->root_fd;
+    const int root_fd = query->kind == QUERY_ERROR_PAGE ? query->pages_fd : site->root_fd;
     return site_lookup_is_absent(site, query->view, root_fd, query->path);
 }
 
@@ -238,23 +239,27 @@ enum site_result site_find_fallback(const struct site *site, struct site_cache_r
 }
 
 enum site_result site_find_error_page(const struct site *site, struct site_cache_reader *reader,
-                                      unsigned status, uint64_t now_ns,
+                                      unsigned folder, unsigned status, uint64_t now_ns,
                                       struct site_entry **ret_entry, bool *ret_new)
 {
-    static const struct span prefix = SPAN("error/");
-    char storage[sizeof("error/4294967295.html")];
+    char storage[sizeof("error4294967295/4294967295.html")];
     struct buf text = buf_over(storage, sizeof(storage));
 
-    if (site->error_pages_fd < 0)
+    if (site->pages_fd[folder] < 0)
         return SITE_ABSENT;
-    buf_add(&text, prefix);
+    buf_add(&text, SPAN("error"));
+    if (folder > 0)
+        buf_add_u64(&text, folder);
+    buf_add_char(&text, '/');
+    const size_t prefix_len = text.len;
     buf_add_u64(&text, status);
     buf_add(&text, SPAN(".html"));
     struct query query = {
         .kind = QUERY_ERROR_PAGE,
         .view = &site->view,
-        .path = span_skip(buf_span(&text), prefix.len),
+        .path = span_skip(buf_span(&text), prefix_len),
         .key = buf_span(&text),
+        .pages_fd = site->pages_fd[folder],
     };
     return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
 }
@@ -336,6 +341,30 @@ bool site_can_read(const struct site *site)
     return os_file_can_enter(site->root_fd);
 }
 
+/* Opens the folders of error pages: that of the site, and those of its paths. */
+static int open_error_folders(struct site *site, const char **ret_what)
+{
+    const struct site_options *options = site->options;
+    unsigned count = 1;
+
+    while (options->error_folders != NULL && options->error_folders[count - 1] != NULL)
+        count++;
+    site->pages_fd = malloc(count * sizeof(*site->pages_fd));
+    if (site->pages_fd == NULL)
+        return -ENOMEM;
+    for (; site->pages_count < count; site->pages_count++) {
+        const unsigned at = site->pages_count;
+        const char *folder = at == 0 ? options->error_pages : options->error_folders[at - 1];
+        const int fd = folder != NULL ? os_file_open_directory(folder) : -1;
+        if (folder != NULL && fd < 0) {
+            *ret_what = folder;
+            return fd;
+        }
+        site->pages_fd[at] = fd;
+    }
+    return 0;
+}
+
 /* Opens what the options name. On failure *ret_what is the path that failed. */
 static int open_paths(struct site *site, const char **ret_what)
 {
@@ -347,13 +376,9 @@ static int open_paths(struct site *site, const char **ret_what)
         *ret_what = options->root;
         return site->root_fd;
     }
-    if (options->error_pages != NULL) {
-        site->error_pages_fd = os_file_open_directory(options->error_pages);
-        if (site->error_pages_fd < 0) {
-            *ret_what = options->error_pages;
-            return site->error_pages_fd;
-        }
-    }
+    error = open_error_folders(site, ret_what);
+    if (error < 0)
+        return error;
     if (options->fallback != NULL) {
         site->view.fallback = options->fallback + strspn(options->fallback, "/");
         error = fallback_is_file(site);
@@ -377,7 +402,6 @@ int site_open(struct site **ret_site, const struct site_options *options,
         .view = { .index = options->index, .hidden = options->hidden },
         .mime = mime,
         .root_fd = -1,
-        .error_pages_fd = -1,
     };
     *ret_what = options->root;
     int error = site->absent != NULL ? open_paths(site, ret_what) : -ENOMEM;
@@ -397,7 +421,9 @@ void site_close(struct site *site)
 {
     if (site == NULL)
         return;
-    os_file_close(site->error_pages_fd);
+    for (unsigned i = 0; i < site->pages_count; i++)
+        os_file_close(site->pages_fd[i]);
+    free(site->pages_fd);
     os_file_close(site->root_fd);
     free(site->absent);
     free(site);

@@ -33,12 +33,13 @@ struct site_options {
     const char *fallback;     /* path below the root, sent for a path that is not there (single-page
                                   applications); or NULL */
     const char *error_pages;  /* directory with 404.html and the like, or NULL */
-    bool listing;             /* directories without an index file are listed */
-    bool scripts;             /* pages that the site makes may have a script within */
-    bool precompressed;       /* .br, .zst and .gz siblings are used */
-    bool hidden;              /* names that begin with a dot are served, too */
-    bool rule_files;          /* `_headers` and `_redirects` in the root are not served */
-    bool markdown;            /* page.md may answer in place of page.html (site_entry.markdown) */
+    const char *const *error_folders; /* more such directories, NULL at the end; or NULL */
+    bool listing;                     /* directories without an index file are listed */
+    bool scripts;                     /* pages that the site makes may have a script within */
+    bool precompressed;               /* .br, .zst and .gz siblings are used */
+    bool hidden;                      /* names that begin with a dot are served, too */
+    bool rule_files;                  /* `_headers` and `_redirects` in the root are not served */
+    bool markdown; /* page.md may answer in place of page.html (site_entry.markdown) */
     enum site_etag etag;
     bool digests; /* the compressor may read a large open file for its tag. Constant while the site
                      is in use */
@@ -161,9 +162,10 @@ enum site_result site_find_fallback(const struct site *site, struct site_cache_r
                                     const struct site_view *view, struct span key, uint64_t now_ns,
                                     struct site_entry **ret_entry, bool *ret_new);
 
-/* As site_find, for the error page of a status. */
+/* As site_find, for the error page of a status. `folder`: 0 is error_pages of the options, and
+ * others are the error_folders, counted from 1. */
 enum site_result site_find_error_page(const struct site *site, struct site_cache_reader *reader,
-                                      unsigned status, uint64_t now_ns,
+                                      unsigned folder, unsigned status, uint64_t now_ns,
                                       struct site_entry **ret_entry, bool *ret_new);
 
 /* The same for the listing of a directory, after site_find has returned SITE_LISTING. A change of

@@ -260,11 +260,16 @@ static void explain_steps(struct trace *t)
     };
     const struct site_trace *steps = &t->answer->trace.steps;
     const char *root = t->site->root;
+    const struct rules_rule *pages = t->answer->trace.pages;
     char text[TRACE_LINE_MAX];
     for (unsigned i = 0; i < steps->count; i++) {
         const struct site_step *step = &steps->step[i];
-        if (step->purpose != SITE_LOOKUP_SIBLING) /* a stored form is in the root of its file */
-            root = step->purpose == SITE_LOOKUP_ERROR_PAGE ? t->site->error_pages : t->site->root;
+        if (step->purpose == SITE_LOOKUP_ERROR_PAGE) {
+            root = pages ? pages->error_pages : t->site->error_pages;
+            pages = NULL; /* the next lookup is in the folder of the site */
+        } else if (step->purpose != SITE_LOOKUP_SIBLING) { /* that is in the root of its file */
+            root = t->site->root;
+        }
         describe_step(text, sizeof(text), step, root);
         trace_add(t, about[step->purpose], "%s", text);
     }
@@ -427,6 +432,19 @@ static void explain_sandbox(struct trace *t)
     trace_add(t, "sandbox", "%s", off ? "off" : machine.in_force);
 }
 
+static void explain_page(struct trace *t)
+{
+    const struct rules_rule *rule = t->answer->trace.pages;
+    char bytes[TRACE_LINE_MAX];
+    struct buf place = buf_over(bytes, sizeof(bytes));
+    if (!t->answer->trace.page_of_path) {
+        trace_add(t, "page", "the site's own, from %s", t->site->error_pages);
+        return;
+    }
+    trace_rule_add_place(t->site, rule, SPAN(": "), &place);
+    trace_add(t, "page", "that of %.*s, from %s", (int)place.len, place.at, rule->error_pages);
+}
+
 void trace_explain(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
@@ -443,7 +461,7 @@ void trace_explain(struct trace *t)
     if (trace->fault != HTTP_FAULT_NONE && !t->cause[0])
         explain_fault(t, trace->fault);
     if (trace->own_page)
-        trace_add(t, "page", "the site's own, from %s", t->site->error_pages);
+        explain_page(t);
     if (t->http2 && t->answer->head_len > 0)
         trace_add(t, "head", "%zu bytes as a header block of HTTP/2",
                   trace_http2_block_bytes(t->http2));

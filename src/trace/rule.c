@@ -74,6 +74,10 @@ static void add_files(struct buf *text, const struct rules_rule *rule)
         buf_add(text, SPAN("; spa = "));
         buf_add(text, span_text(rule->fallback[0] ? rule->fallback : "off"));
     }
+    if (rule->error_pages) {
+        buf_add(text, SPAN("; error-pages = "));
+        buf_add(text, span_text(rule->error_pages));
+    }
     add_choice(text, "hidden", rule->hidden);
     add_choice(text, "listing", rule->listing);
     add_choice(text, "markdown", rule->markdown);

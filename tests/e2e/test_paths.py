@@ -296,6 +296,103 @@ def test_a_path_can_have_its_own_index_fallback_and_hidden_files(
         wait_until(lambda: connection.get("/docs/.none.txt").status == 200, "the new file")
 
 
+def with_error_pages(tmp_path: Path, site: Path, users: Path, tls: str = "") -> Path:
+    """A configuration with pages of errors for the site, and for two of its paths."""
+    for name, statuses in (("site", (403, 404)), ("api", (401, 404, 410, 412)), ("old", (403,))):
+        folder = tmp_path / f"errors-{name}"
+        folder.mkdir()
+        for status in statuses:
+            (folder / f"{status}.html").write_text(f"{status} of {name}\n")
+    (site / "api").mkdir()
+    (site / "api/data.txt").write_text("data\n")
+    conf = tmp_path / "weir.conf"
+    conf.write_text(
+        f"[site a]\nroot = {site}\nerror-pages = {tmp_path}/errors-site\n{tls}"
+        f"[path /api/**]\nerror-pages = {tmp_path}/errors-api\n"
+        f"[path /api/staff/**]\nauth = {users}\n"
+        "[path /api/gone]\nstatus = 410\n"
+        "[path /api/closed/**]\ndeny = all\n"
+        f"[path /api/old/**]\nerror-pages = {tmp_path}/errors-old\n"
+        "[path /api/old/closed]\nstatus = 403\n"
+    )
+    return conf
+
+
+# A path, a field of the request, and the status and the page of the answer. None: the built-in one.
+PAGES = [
+    ("/none", (), 404, "404 of site\n"),
+    ("/api/none", (), 404, "404 of api\n"),
+    ("/api/none", ("Authorization: Basic bm8=",), 404, "404 of api\n"),
+    ("/api/gone", (), 410, "410 of api\n"),
+    ("/api/data.txt", ('If-Match: "other"',), 412, "412 of api\n"),
+    ("/hello.txt", ('If-Match: "other"',), 412, None),
+    ("/api/staff/x", (), 401, "401 of api\n"),
+    ("/api/closed/x", (), 403, "403 of site\n"),
+    ("/api/old/none", (), 404, "404 of site\n"),
+    ("/api/old/closed", (), 403, "403 of old\n"),
+    ("/api/old/x", ("Expect: other",), 417, None),
+    ("/api/data.txt", (), 200, "data\n"),
+]
+
+
+def test_a_path_can_have_its_own_error_pages(
+    server: ServerFactory, tmp_path: Path, site: Path, lists: dict[str, Path], pair: Pair
+) -> None:
+    tls = f"tls-certificate = {pair.certificate}\ntls-key = {pair.key}\n"
+    conf = with_error_pages(tmp_path, site, lists["alice"], tls)
+    listen = ("127.0.0.1:0", "https://127.0.0.1:0")
+    flags = ("--h2c", "--sandbox", "on")
+    running = server("-c", str(conf), *flags, folder=None, listen=listen)
+    with ways(running, pair) as all_ways:
+        for way in all_ways:
+            for _ in range(2):
+                for path, fields, status, body in PAGES:
+                    answer = way.get(path, *fields)
+                    assert answer.status == status, (way.name, path)
+                    if body is None:
+                        assert b"<!doctype html>" in answer.body, (way.name, path)
+                    else:
+                        assert answer.body.decode() == body, (way.name, path)
+    assert running.messages().count("error") == running.messages().count("errors-")
+
+
+@ONE_MODEL
+def test_error_pages_of_a_path_are_followed(
+    server: ServerFactory, tmp_path: Path, site: Path, lists: dict[str, Path]
+) -> None:
+    conf = with_error_pages(tmp_path, site, lists["alice"])
+    running = server("-c", str(conf), "--sandbox", "on", folder=None)
+
+    def page() -> bytes:
+        with connect(running.address) as connection:
+            return connection.get("/api/none").body
+
+    assert page() == b"404 of api\n"
+    (tmp_path / "errors-api").rename(tmp_path / "aside")
+    (tmp_path / "errors-api").mkdir()
+    (tmp_path / "errors-api/404.html").write_text("another folder\n")
+    wait_until(lambda: page() == b"another folder\n", "the page in the new folder")
+    conf.write_text(conf.read_text().replace("errors-api", "aside"))
+    assert reload(running)[0]
+    wait_until(lambda: page() == b"404 of api\n", "the page of the new configuration")
+
+
+def test_trace_and_check_name_the_section_with_the_error_page(
+    tmp_path: Path, site: Path, lists: dict[str, Path]
+) -> None:
+    conf = with_error_pages(tmp_path, site, lists["alice"])
+    api, old = (f"{tmp_path}/errors-{name}" for name in ("api", "old"))
+    shown = weir("trace", "/api/none", "-c", str(conf)).stdout
+    assert f"; error-pages = {api}" in shown
+    assert f"that of {conf}:4: [path /api/**], from {api}" in shown
+    shown = weir("trace", "/api/old/none", "-c", str(conf)).stdout
+    assert f"the site's own, from {tmp_path}/errors-site" in shown
+    assert f"there is no `404.html` in {old}\n" in shown
+    assert f"{tmp_path}/errors-site/404.html" in shown
+    shown = weir("check", str(conf), "--explain", "/api/old/x").stdout
+    assert f"[path /api/old/**]; error-pages = {old}" in shown
+
+
 # ---- a whole server ----
 
 CLIENTS, ROUNDS = 4, 6

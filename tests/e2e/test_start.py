@@ -130,24 +130,29 @@ def test_without_root_another_user_and_a_low_port_are_errors(
 def test_a_check_warns_of_folders_that_the_workers_cannot_read(
     public_folder: Path,
 ) -> None:
-    conf, closed, errors_folder = (public_folder / name for name in ("conf", "closed", "errors"))
+    names = ("conf", "closed", "errors", "errors-of-path")
+    conf, closed, errors_folder, of_path = (public_folder / name for name in names)
     closed.mkdir(mode=0o700)
-    errors_folder.mkdir(mode=0o755)
-    (errors_folder / "404.html").write_text("gone\n")
-    (errors_folder / "404.html").chmod(0o600)
+    for folder in (errors_folder, of_path):
+        folder.mkdir(mode=0o755)
+        (folder / "404.html").write_text("gone\n")
+        (folder / "404.html").chmod(0o600)
     conf.write_text(
         "[server]\nuser = nobody\n"
         f"[site a]\nroot = {closed}\nerror-pages = {errors_folder}\n"
         f"[site b]\nhost = b.test\nroot = {public_folder}\n"
+        f"[path /a/**]\nlisting = on\n[path /b/**]\nerror-pages = {of_path}\n"
     )
     status, errors = weir("check", "-c", conf, cwd=public_folder)
     assert status == 0
     lines = errors.splitlines()
-    assert len(lines) == 2
+    assert len(lines) == 3
     assert lines[0].startswith(f"{conf}:4: warning: user nobody cannot read {closed}; ")
     assert lines[1].startswith(f"{conf}:5: warning: user nobody cannot read {errors_folder}/404")
-    (errors_folder / "404.html").chmod(0o640)
-    os.chown(errors_folder / "404.html", 0, 65534)
+    assert lines[2].startswith(f"{conf}:12: warning: user nobody cannot read {of_path}/404.html; ")
+    for folder in (errors_folder, of_path):
+        (folder / "404.html").chmod(0o640)
+        os.chown(folder / "404.html", 0, 65534)
     os.chown(closed, 65534, 0)
     assert weir("check", "-c", conf, cwd=public_folder) == (0, "")
 

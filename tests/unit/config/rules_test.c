@@ -141,6 +141,46 @@ static void a_section_can_say_which_files_answer(void **state)
     rmdir("site/.git");
 }
 
+static void a_section_can_have_pages_of_errors(void **state)
+{
+    (void)state;
+    mkdir("site/folder/below", 0755);
+    struct config_store *store = read_text(SITE "error-pages = site\n"
+                                                "[path /a/**]\nerror-pages = site/folder\n"
+                                                "[path /a/b/**]\nerror-pages = site/folder/below\n"
+                                                "[path /c/**]\nerror-pages = site/folder\n");
+    char *problems = problems_of(store);
+    assert_string_equal(problems, "");
+    free(problems);
+    const struct config_site *site = &config_read_result(store)->sites[0];
+    assert_string_equal(site->error_folders[0], "site/folder");
+    assert_string_equal(site->error_folders[1], "site/folder/below");
+    assert_null(site->error_folders[2]);
+    static const struct {
+        const char *path;
+        unsigned section, folder;
+    } rows[] = { { "/a/x", 1, 1 }, { "/a/b/x", 2, 2 }, { "/c/x", 3, 1 } };
+    struct rules_match match;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        rules_find(site->rules, span_text(rows[i].path), &match);
+        assert_ptr_equal(match.pages, &site->rules->rule[rows[i].section]);
+        assert_int_equal(match.pages->error_folder, rows[i].folder);
+    }
+    rules_find(site->rules, SPAN("/x"), &match);
+    assert_null(match.pages);
+    char origin[CONFIG_ORIGIN_MAX];
+    config_read_site_origin(store, 0, SETTING_path_error_pages, 1, origin);
+    assert_string_equal(origin, "weir.conf:7");
+    config_read_free(store);
+    rmdir("site/folder/below");
+    assert_problems(SITE "[path /a/**]\nerror-pages = nowhere\n"
+                         "[path /b/**]\nerror-pages = site/index.html\n",
+                    "weir.conf:4: error: error-pages: `nowhere` cannot be served: there is no such "
+                    "folder\n"
+                    "weir.conf:6: error: error-pages: `site/index.html` is a file; name its "
+                    "folder\n");
+}
+
 static void a_section_can_need_a_password_or_none(void **state)
 {
     (void)state;
@@ -536,6 +576,7 @@ int main(void)
         cmocka_unit_test(reports_patterns_that_cover_nothing),
         cmocka_unit_test(a_section_can_turn_listings_on_and_off),
         cmocka_unit_test(a_section_can_say_which_files_answer),
+        cmocka_unit_test(a_section_can_have_pages_of_errors),
         cmocka_unit_test(a_section_can_need_a_password_or_none),
         cmocka_unit_test(reports_passwords_that_a_later_section_replaces),
         cmocka_unit_test(reports_passwords_without_effect),

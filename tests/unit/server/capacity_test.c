@@ -15,7 +15,10 @@
 #include <cmocka.h>
 
 static const char *const listen_at[] = { "127.0.0.1:8080", NULL };
-static const struct config config = { .listen = (const char **)listen_at, .site_count = 1 };
+static const struct config_site site;
+static const struct config config = { .listen = (const char **)listen_at,
+                                      .sites = &site,
+                                      .site_count = 1 };
 
 static const struct model *model_named(const char *name)
 {

@@ -441,8 +441,9 @@ static void error_pages_and_the_fallback_have_keys_that_no_path_has(void **state
     f->options.fallback = "/app.html";
     reopen(f);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(site_find_error_page(f->site, f->reader, 404, f->now_ns, &entry, &is_new),
-                         SITE_FILE);
+        assert_int_equal(
+            site_find_error_page(f->site, f->reader, 0, 404, f->now_ns, &entry, &is_new),
+            SITE_FILE);
         assert_int_equal(is_new, i == 0);
         assert_body_is(entry, "lost");
         assert_span_is(entry->type, "text/html; charset=utf-8");
@@ -460,11 +461,11 @@ static void error_pages_and_the_fallback_have_keys_that_no_path_has(void **state
             site_cache_release(&entry->cache);
         }
     }
-    assert_int_equal(site_find_error_page(f->site, f->reader, 403, f->now_ns, &entry, &is_new),
+    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 403, f->now_ns, &entry, &is_new),
                      SITE_ABSENT);
-    assert_int_equal(site_find_error_page(f->site, f->reader, 500, f->now_ns, &entry, &is_new),
+    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 500, f->now_ns, &entry, &is_new),
                      SITE_FORBIDDEN);
-    assert_int_equal(site_find_error_page(f->site, f->reader, 400, f->now_ns, &entry, &is_new),
+    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 400, f->now_ns, &entry, &is_new),
                      SITE_ABSENT);
     assert_int_equal(result_of(f, SPAN("fallback")), SITE_ABSENT);
     assert_int_equal(result_of(f, SPAN("error/404.html")), SITE_ABSENT);
@@ -521,6 +522,47 @@ static void one_file_has_an_entry_for_each_key(void **state)
     assert_int_equal(result_of(f, SPAN("key a")), SITE_ABSENT);
 }
 
+static void each_folder_of_error_pages_has_entries_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const bodies[] = { "of the site", "one", "two" };
+    char one[PATH_MAX], two[PATH_MAX];
+    const char *folders[] = { one, two, NULL };
+    struct site_entry *entry;
+    bool is_new;
+
+    tree_folder(&f->tree, "one");
+    tree_folder(&f->tree, "two");
+    tree_write(&f->tree, "errors/404.html", bodies[0]);
+    tree_write(&f->tree, "one/404.html", bodies[1]);
+    tree_write(&f->tree, "two/404.html", bodies[2]);
+    (void)snprintf(one, sizeof(one), "%s/one", f->tree.path);
+    (void)snprintf(two, sizeof(two), "%s/two", f->tree.path);
+    f->options.error_folders = folders;
+    reopen(f);
+    for (unsigned i = 0; i < 6; i++) {
+        const enum site_result result =
+            site_find_error_page(f->site, f->reader, i % 3, 404, f->now_ns, &entry, &is_new);
+        assert_int_equal(result, SITE_FILE);
+        assert_int_equal(is_new, i < 3);
+        assert_body_is(entry, bodies[i % 3]);
+        if (!is_new)
+            continue;
+        site_publish(f->reader, entry);
+        site_cache_release(&entry->cache);
+    }
+    assert_int_equal(site_find_error_page(f->site, f->reader, 1, 403, f->now_ns, &entry, &is_new),
+                     SITE_ABSENT);
+
+    const char *what;
+    struct site *site;
+    folders[1] = "/nonexistent";
+    assert_int_equal(site_open(&site, &f->options, f->mime, &what), -ENOENT);
+    assert_ptr_equal(what, folders[1]);
+    f->options.error_folders = NULL;
+    reopen(f);
+}
+
 static void without_a_fallback_or_error_pages_they_are_absent(void **state)
 {
     struct fixture *f = *state;
@@ -529,7 +571,7 @@ static void without_a_fallback_or_error_pages_they_are_absent(void **state)
 
     f->options.error_pages = NULL;
     reopen(f);
-    assert_int_equal(site_find_error_page(f->site, f->reader, 404, f->now_ns, &entry, &is_new),
+    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 404, f->now_ns, &entry, &is_new),
                      SITE_ABSENT);
     assert_int_equal(site_find_fallback(f->site, f->reader, site_view(f->site), SPAN("fallback"),
                                         f->now_ns, &entry, &is_new),
@@ -590,6 +632,7 @@ int main(void)
         TEST(a_kept_entry_is_found_until_it_must_be_compared_with_the_disk),
         TEST(a_kept_entry_of_a_changed_open_file_is_not_found),
         TEST(one_file_has_an_entry_for_each_key),
+        TEST(each_folder_of_error_pages_has_entries_of_its_own),
         TEST(without_a_fallback_or_error_pages_they_are_absent),
         TEST(opening_names_the_path_that_failed),
     };

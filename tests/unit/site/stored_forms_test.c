@@ -181,7 +181,7 @@ static void answers_for_other_paths_have_no_page_in_markdown(void **state)
                      SITE_FILE);
     assert_int_equal(entry->markdown.len, 0);
     site_cache_release(&entry->cache);
-    assert_int_equal(site_find_error_page(f->site, f->reader, 404, f->now_ns, &entry, &is_new),
+    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 404, f->now_ns, &entry, &is_new),
                      SITE_FILE);
     assert_int_equal(entry->markdown.len, 0);
     site_cache_release(&entry->cache);
