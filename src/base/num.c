@@ -37,25 +37,51 @@ bool num_parse_hex(struct span text, uint64_t *ret_value)
     return true;
 }
 
+/* From the number of bits: 1233 / 4096 is nearly log10(2), so the guess is right or one too low. */
+static size_t digits_of(uint64_t value)
+{
+    static const uint64_t power[] = {
+        UINT64_C(10),
+        UINT64_C(100),
+        UINT64_C(1000),
+        UINT64_C(10000),
+        UINT64_C(100000),
+        UINT64_C(1000000),
+        UINT64_C(10000000),
+        UINT64_C(100000000),
+        UINT64_C(1000000000),
+        UINT64_C(10000000000),
+        UINT64_C(100000000000),
+        UINT64_C(1000000000000),
+        UINT64_C(10000000000000),
+        UINT64_C(100000000000000),
+        UINT64_C(1000000000000000),
+        UINT64_C(10000000000000000),
+        UINT64_C(100000000000000000),
+        UINT64_C(1000000000000000000),
+        UINT64_C(10000000000000000000),
+    };
+    const unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+    const unsigned guess = bits * 1233 >> 12;
+    return guess + (guess == 0 || value >= power[guess - 1]);
+}
+
 size_t num_format_u64(char *out, uint64_t value)
 {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324"
                                 "25262728293031323334353637383940414243444546474849"
                                 "50515253545556575859606162636465666768697071727374"
                                 "75767778798081828384858687888990919293949596979899";
-    char digits[NUM_U64_DIGITS];
-    size_t at = sizeof(digits);
+    const size_t len = digits_of(value);
+    char *at = out + len;
 
-    while (value >= 10) {
+    for (; value >= 10; value /= 100) {
         at -= 2;
-        memcpy(digits + at, pairs + value % 100 * 2, 2);
-        value /= 100;
+        memcpy(at, pairs + value % 100 * 2, 2);
     }
-    if (value > 0 || at == sizeof(digits))
-        digits[--at] = (char)('0' + value);
-
-    memcpy(out, digits + at, sizeof(digits) - at);
-    return sizeof(digits) - at;
+    if (at > out)
+        *out = (char)('0' + value);
+    return len;
 }
 
 /* The digits of four bytes, the first one in the highest byte; all eight at once. */

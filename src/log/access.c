@@ -85,11 +85,6 @@ static char *put_combined(char *out, const struct log_text texts[TEXTS], struct 
     return log_text_copy(out, SPAN("\n"));
 }
 
-static struct span or_dash(struct span text)
-{
-    return text.len > 0 ? text : SPAN("-");
-}
-
 static size_t around_of(const struct log_access_line *line)
 {
     size_t around = AROUND_MAX;
@@ -105,13 +100,16 @@ static size_t around_of(const struct log_access_line *line)
 static size_t measure_combined(struct log_text texts[TEXTS], const struct log_access_sink *sink,
                                const struct log_access_line *line)
 {
-    texts[PEER] = (struct log_text){ .raw = or_dash(line->peer), .how = ESCAPE_WORD };
-    texts[REQUEST] = (struct log_text){ .raw = or_dash(line->request_line), .how = ESCAPE_BYTES };
-    texts[REFERER] = (struct log_text){ .raw = or_dash(line->referer), .how = ESCAPE_BYTES };
-    texts[AGENT] = (struct log_text){ .raw = or_dash(line->user_agent), .how = ESCAPE_BYTES };
+    texts[PEER] = (struct log_text){ .raw = line->peer, .how = ESCAPE_WORD };
+    texts[REQUEST] = (struct log_text){ .raw = line->request_line, .how = ESCAPE_BYTES };
+    texts[REFERER] = (struct log_text){ .raw = line->referer, .how = ESCAPE_BYTES };
+    texts[AGENT] = (struct log_text){ .raw = line->user_agent, .how = ESCAPE_BYTES };
     size_t len = 0;
     for (unsigned i = 0; i < TEXTS; i++) {
-        log_text_measure(&texts[i]);
+        if (texts[i].raw.len > 0)
+            log_text_measure(&texts[i]);
+        else
+            texts[i] = (struct log_text){ .raw = SPAN("-"), .plain = true, .len = 1 };
         len += texts[i].len;
     }
     const size_t around = around_of(line);
