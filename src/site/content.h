@@ -22,6 +22,10 @@ MUST_USE int site_content_read(int fd, struct site_identity *identity, size_t bo
 /* Gives a form these bytes, in memory of its own. False without memory. */
 bool site_content_copy(struct site_file *file, size_t head_room, struct span bytes);
 
+/* Frees the unused space for heads, if there is much of it. The body and the heads may move.
+ * Returns the number of bytes that it has freed. */
+size_t site_content_trim(struct site_file *file);
+
 /* Whether a change after `began_ns` certainly changes the times of the file. */
 bool site_content_is_settled(const struct site_identity *identity, int64_t began_ns);
 

@@ -24,7 +24,7 @@ struct loaded {
     struct site_entry entry; /* first */
     struct site_identity identity[SITE_VARIANTS];
     struct site_made made;
-    size_t head_room;  /* bytes before a body in memory */
+    size_t head_room;  /* bytes before a body in memory, until it is trimmed */
     uint64_t until_ns; /* of a listing: when it is rendered again; 0 for a file */
     bool settled;      /* the last change of each file was at least a tick before the load */
     bool whole;
@@ -57,7 +57,7 @@ static void drop_variant(struct loaded *loaded, int v)
     if ((loaded->entry.made & (1u << v)) != 0)
         site_made_count(0, (size_t)file->size);
     if (file->body != NULL)
-        free((void *)(uintptr_t)(file->body - loaded->head_room));
+        free((void *)(uintptr_t)(file->body - file->head_room));
     else
         free((void *)(uintptr_t)file->head.at);
     os_file_close(file->fd);
@@ -160,7 +160,7 @@ static void measure_entry(struct loaded *loaded)
     for (int v = 0; v < SITE_VARIANTS; v++) {
         const struct site_file *file = &loaded->entry.file[v];
         if (file->body != NULL)
-            cached->size_bytes += loaded->head_room + file->size;
+            cached->size_bytes += file->head_room + file->size;
         if (file->fd >= 0)
             cached->descriptors++;
     }
@@ -285,6 +285,7 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
     loaded->settled = site_content_is_settled(&lookup->identity[SITE_PLAIN], lookup->began_ns);
     loaded->until_ns = now_ns + listing_life_ns(entries);
     file->body = text + loaded->head_room;
+    file->head_room = (uint32_t)loaded->head_room;
     file->size = len - loaded->head_room;
     file->last_modified_s = -1;
     file->etag = site_content_etag(loaded->etag[SITE_PLAIN], file, SITE_PLAIN);
@@ -454,35 +455,4 @@ bool site_load_matches(const struct site_entry *entry, const struct site_lookup 
 bool site_load_is_whole(const struct site_entry *entry)
 {
     return loaded_of(entry)->whole;
-}
-
-bool site_set_head(struct site_entry *entry, enum site_variant variant, struct span head)
-{
-    struct site_file *file = &entry->file[variant];
-    char *at;
-
-    if (file->body != NULL) {
-        if (head.len > loaded_of(entry)->head_room)
-            return false;
-        at = (char *)(uintptr_t)file->body - head.len;
-    } else {
-        at = malloc(head.len > 0 ? head.len : 1);
-        if (at == NULL)
-            return false;
-        free((void *)(uintptr_t)file->head.at);
-        entry->cache.size_bytes += head.len - file->head.len;
-    }
-    memcpy(at, head.at, head.len);
-    file->head = span_of(at, head.len);
-    return true;
-}
-
-void site_set_block(struct site_entry *entry, enum site_variant variant, struct span block)
-{
-    struct site_file *file = &entry->file[variant];
-    if (file->body == NULL || file->head.len + block.len > loaded_of(entry)->head_room)
-        return;
-    char *at = (char *)(uintptr_t)file->head.at - block.len;
-    memcpy(at, block.at, block.len);
-    file->block = span_of(at, block.len);
 }

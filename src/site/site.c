@@ -286,6 +286,10 @@ enum site_result site_find_listing(const struct site *site, struct site_cache_re
 
 bool site_publish(struct site_cache_reader *reader, struct site_entry *entry)
 {
+    /* No other thread knows the entry yet. */
+    CHECK(atomic_load_explicit(&entry->cache.references, memory_order_relaxed) == 1);
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        entry->cache.size_bytes -= site_content_trim(&entry->file[v]);
     /* The cache counts a refusal, and the caller has its own reference. */
     if (site_load_is_whole(entry) && site_cache_insert(reader, &entry->cache))
         return true;

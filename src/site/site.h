@@ -72,9 +72,10 @@ enum site_result {
 
 /* One form of a file. */
 struct site_file {
-    int fd;           /* open for reading while the entry lives; -1 when `body` holds all of it */
-    const char *body; /* the bytes, or NULL when they are in `fd` */
-    uint64_t size;    /* of the file, bytes */
+    int fd;             /* open for reading while the entry lives; -1 when `body` holds all of it */
+    uint32_t head_room; /* bytes of the same memory before `body`; `head` and `block` are there */
+    const char *body;   /* the bytes, or NULL when they are in `fd` */
+    uint64_t size;      /* of the file, bytes */
     int64_t modified_ns; /* mtime; since 1970 */
     int64_t changed_ns;  /* ctime of an open file with a tag of its content, which its mtime does
                             not vouch for; else 0 */
@@ -187,9 +188,10 @@ bool site_set_head(struct site_entry *entry, enum site_variant variant, struct s
  * it, and only if both forms fit into the limit of the head. Otherwise nothing changes. */
 void site_set_block(struct site_entry *entry, enum site_variant variant, struct span block);
 
-/* Offers an entry to the cache. The cache refuses an entry that is too large; a file that changed
- * during every attempt to read it is not offered. The caller keeps its reference. Returns whether
- * the cache has taken the entry. */
+/* Offers a new entry to the cache, after all heads are set: its bytes may move. The cache refuses
+ * an entry that is too large. A file that changed during every attempt to read it is not offered.
+ * The caller keeps its reference, which is the only one before. Returns whether the cache has taken
+ * the entry. */
 bool site_publish(struct site_cache_reader *reader, struct site_entry *entry);
 
 /* Reads `len` bytes at `offset` of a variant, open or in memory; 0 or -errno

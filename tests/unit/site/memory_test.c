@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The memory of an entry in the cache: what it uses besides its heads and bodies, as the allocator
+ * counts it, and that the heads stay in place when their unused space is freed.
+ */
+#include "fixture.h"
+
+#include <malloc.h>
+
+/* Of an entry with one form whose body is in memory. docs/performance.md states it. */
+enum { ENTRY_BYTES_MOST = 1152 };
+
+static struct site_entry *load(struct fixture *f, const char *path)
+{
+    struct site_entry *entry = NULL;
+    bool is_new = false;
+    assert_int_equal(site_find(f->site, f->reader, span_text(path), f->now_ns, &entry, &is_new),
+                     SITE_FILE);
+    assert_true(is_new);
+    return entry;
+}
+
+static void set_heads(struct site_entry *entry, size_t head, size_t block)
+{
+    char bytes[SITE_HEAD_ROOM];
+    memset(bytes, 'h', sizeof(bytes));
+    assert_true(site_set_head(entry, SITE_PLAIN, span_of(bytes, head)));
+    memset(bytes, 'b', sizeof(bytes));
+    site_set_block(entry, SITE_PLAIN, span_of(bytes, block));
+}
+
+static void assert_heads_are(const struct site_file *file, size_t head, size_t block)
+{
+    assert_int_equal(file->head.len, head);
+    assert_int_equal(file->block.len, block);
+    assert_ptr_equal(file->head.at + head, file->body);
+    for (size_t i = 0; i < head; i++)
+        assert_int_equal(file->head.at[i], 'h');
+    for (size_t i = 0; i < block; i++)
+        assert_int_equal(file->block.at[i], 'b');
+}
+
+static void the_unused_space_for_heads_is_freed_when_an_entry_is_published(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        size_t head, block;
+    } heads[] = { { 258, 137 }, { 258, 0 }, { 1, 0 }, { 0, 0 }, { 900, 100 }, { 1024, 0 } };
+    tree_write(&f->tree, "root/a.txt", "the body");
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        struct site_entry *entry = load(f, "/a.txt");
+        const struct site_file *file = &entry->file[SITE_PLAIN];
+        const size_t before = entry->cache.size_bytes;
+        set_heads(entry, heads[i].head, heads[i].block);
+        assert_true(site_publish(f->reader, entry));
+        assert_heads_are(file, heads[i].head, heads[i].block);
+        assert_body_is(entry, "the body");
+        const size_t unused = SITE_HEAD_ROOM - heads[i].head - heads[i].block;
+        assert_int_equal(before - entry->cache.size_bytes, unused >= 200 ? unused : 0);
+        site_cache_remove(f->reader, &entry->cache);
+        site_cache_release(&entry->cache);
+        site_cache_quiesce(f->reader);
+    }
+}
+
+static void an_entry_that_is_not_taken_keeps_its_bytes(void **state)
+{
+    struct fixture *f = *state;
+    site_cache_offline(f->reader);
+    site_cache_free(f->cache);
+    open_cache(f, 0);
+    tree_write(&f->tree, "root/a.txt", "the body");
+    struct site_entry *entry = load(f, "/a.txt");
+    set_heads(entry, 258, 137);
+    assert_false(site_publish(f->reader, entry));
+    assert_heads_are(&entry->file[SITE_PLAIN], 258, 137);
+    assert_body_is(entry, "the body");
+    site_cache_release(&entry->cache);
+}
+
+static void the_heads_of_an_open_file_are_not_moved(void **state)
+{
+    struct fixture *f = *state;
+    char large[BODY_MAX + 2];
+    memset(large, 'x', sizeof(large) - 1);
+    large[sizeof(large) - 1] = '\0';
+    tree_write(&f->tree, "root/large.bin", large);
+    struct site_entry *entry = load(f, "/large.bin");
+    set_heads(entry, 258, 137);
+    const char *head = entry->file[SITE_PLAIN].head.at;
+    const size_t before = entry->cache.size_bytes;
+    assert_true(site_publish(f->reader, entry));
+    assert_ptr_equal(entry->file[SITE_PLAIN].head.at, head);
+    assert_int_equal(entry->cache.size_bytes, before);
+    site_cache_release(&entry->cache);
+}
+
+/* Bytes that malloc has given out, with its own; 0 where another allocator is in its place. */
+static size_t allocated(void)
+{
+    return mallinfo2().uordblks;
+}
+
+static void an_entry_uses_few_bytes_besides_its_heads_and_its_body(void **state)
+{
+    struct fixture *f = *state;
+    enum { FILES = 60, HEAD = 258, BLOCK = 137 };
+    if (allocated() == 0)
+        skip();
+    for (unsigned i = 0; i < FILES; i++) {
+        char path[32];
+        (void)snprintf(path, sizeof(path), "root/file%02u.bin", i);
+        tree_write(&f->tree, path, "eight by");
+    }
+    size_t before = 0, counted = 0;
+    for (unsigned i = 0; i < FILES; i++) {
+        char path[32];
+        (void)snprintf(path, sizeof(path), "/file%02u.bin", i);
+        struct site_entry *entry = load(f, path);
+        set_heads(entry, HEAD, BLOCK);
+        assert_true(site_publish(f->reader, entry));
+        site_cache_release(&entry->cache);
+        if (i == 9) { /* the first ones make what all share */
+            before = allocated();
+            counted = site_cache_totals(f->cache).bytes;
+        }
+    }
+    const size_t each = (allocated() - before) / (FILES - 10);
+    counted = (site_cache_totals(f->cache).bytes - counted) / (FILES - 10);
+    const size_t besides = each - HEAD - BLOCK - strlen("eight by");
+    if (besides > ENTRY_BYTES_MOST)
+        fail_msg("an entry uses %zu bytes besides its heads and its body, more than %d", besides,
+                 ENTRY_BYTES_MOST);
+    /* The limit of the cache is about memory that is really used. */
+    assert_in_range(counted, each - each / 8, each + each / 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_unused_space_for_heads_is_freed_when_an_entry_is_published),
+        TEST(an_entry_that_is_not_taken_keeps_its_bytes),
+        TEST(the_heads_of_an_open_file_are_not_moved),
+        TEST(an_entry_uses_few_bytes_besides_its_heads_and_its_body),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
