@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -182,6 +184,11 @@ int os_file_probe(int directory_fd, const char *path)
     return fstatat(directory_fd, path, &status, 0) < 0 ? -errno : 0;
 }
 
+int os_file_stat_path(int directory_fd, const char *path, struct stat *ret_stat)
+{
+    return fstatat(directory_fd, path, ret_stat, 0) < 0 ? -errno : 0;
+}
+
 int os_file_read_link(int directory_fd, const char *name, char *out, size_t size)
 {
     ssize_t len = readlinkat(directory_fd, name, out, size - 1);
@@ -216,6 +223,28 @@ bool os_file_read_text(const char *path, char *text, size_t size)
         close(fd);
     text[len > 0 ? len : 0] = '\0';
     return len > 0;
+}
+
+bool os_file_dates_folders(int fd)
+{
+    struct statfs status;
+
+    if (fstatfs(fd, &status) < 0)
+        return false;
+    switch ((uint32_t)status.f_type) {
+    case BTRFS_SUPER_MAGIC:
+    case EROFS_SUPER_MAGIC_V1:
+    case EXT4_SUPER_MAGIC: /* ext2 and ext3, too */
+    case F2FS_SUPER_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+    case RAMFS_MAGIC:
+    case SQUASHFS_MAGIC:
+    case TMPFS_MAGIC:
+    case XFS_SUPER_MAGIC:
+        return true;
+    default:
+        return false;
+    }
 }
 
 void os_file_close(int fd)

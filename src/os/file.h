@@ -43,6 +43,13 @@ MUST_USE int os_file_stat_at(int directory_fd, const char *name, struct stat *re
  * failure proves that nothing can be opened, and a success proves nothing. 0 or -errno. */
 MUST_USE int os_file_probe(int directory_fd, const char *path);
 
+/* The same with the result. Another folder or a link outside of the directory may be measured. */
+MUST_USE int os_file_stat_path(int directory_fd, const char *path, struct stat *ret_stat);
+
+/* Whether each new, removed or renamed name changes the ctime of its folder, by the clock of this
+ * machine: on the filesystems of which that is known. False for network filesystems and FUSE. */
+bool os_file_dates_folders(int fd);
+
 /* readlinkat for one name in an open directory, with a NUL; a longer target is cut.
  * 0 or -errno. */
 MUST_USE int os_file_read_link(int directory_fd, const char *name, char *out, size_t size);

@@ -218,7 +218,7 @@ bool site_load_lacks_tag(const struct site_entry *entry, int v)
 }
 
 enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
-                           uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry)
+                           uint64_t hash, struct site_entry **ret_entry)
 {
     char markdown[SITE_LOOKUP_MARKDOWN_MAX];
     struct loaded *loaded = new_entry(site, key, hash, site_lookup_markdown_path(lookup, markdown));
@@ -226,7 +226,7 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
         return SITE_BUSY;
     struct site_entry *entry = &loaded->entry;
     entry->type = site_mime_type(site->mime, site_lookup_name(lookup));
-    atomic_store_explicit(&entry->checked_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&entry->checked_ns, lookup->checked_ns, memory_order_relaxed);
 
     int error = load_variant(loaded, SITE_PLAIN, lookup, &lookup->fd[SITE_PLAIN]);
     if (error < 0) {
@@ -373,8 +373,7 @@ static bool fill_from(struct loaded *loaded, const struct loaded *old, unsigned 
     return count_open_files(entry);
 }
 
-struct site_entry *site_load_with_made(struct site_entry *entry, struct site_lookup *lookup,
-                                       uint64_t now_ns)
+struct site_entry *site_load_with_made(struct site_entry *entry, struct site_lookup *lookup)
 {
     struct loaded *old = (struct loaded *)entry;
     const unsigned ready = site_made_take(&old->made);
@@ -390,7 +389,7 @@ struct site_entry *site_load_with_made(struct site_entry *entry, struct site_loo
         site_made_return(&old->made, ready);
         return NULL;
     }
-    atomic_store_explicit(&loaded->entry.checked_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&loaded->entry.checked_ns, lookup->checked_ns, memory_order_relaxed);
     atomic_store_explicit(&loaded->made.rejected,
                           atomic_load_explicit(&old->made.rejected, memory_order_relaxed),
                           memory_order_relaxed);

@@ -12,7 +12,7 @@
 /* Loads a lookup into an entry for `key`, with one reference, the caller's. Takes from the lookup
  * the descriptors that the entry keeps. Returns SITE_FILE, SITE_BUSY or SITE_BROKEN. */
 enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
-                           uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry);
+                           uint64_t hash, struct site_entry **ret_entry);
 
 /* The same for the listing of the directory that the lookup has opened. */
 enum site_result site_load_listing(const struct site *site, struct site_lookup *lookup,
@@ -29,8 +29,7 @@ bool site_load_matches(const struct site_entry *entry, const struct site_lookup 
  * has made since, in memory of its own, with one reference, the caller's. Takes from the lookup the
  * descriptors that the entry keeps. NULL: there are none, or no memory or descriptor is free
  * now. */
-struct site_entry *site_load_with_made(struct site_entry *entry, struct site_lookup *lookup,
-                                       uint64_t now_ns);
+struct site_entry *site_load_with_made(struct site_entry *entry, struct site_lookup *lookup);
 
 /* For the compressor, which holds the entry: its part of it, whether an open form still is the
  * version that was loaded, and whether that form can have the tag of its content, and has none. */

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "site/siblings.h"
 #include "site/trace.h"
 
 #include <errno.h>
@@ -198,17 +199,15 @@ static bool is_compressed(struct span path)
 
 /* Opens the siblings that can stand for the plain file. Only a lack of descriptors or memory is an
  * error. With any other fault of a sibling, the plain file is sent. */
-static enum site_result find_siblings(const struct site *site, int root_fd,
+static enum site_result find_siblings(const struct site *site, int root_fd, unsigned likely,
                                       struct site_lookup *lookup)
 {
     char path[PATH_MAX];
     struct place place;
     const struct span plain = span_of(lookup->path, lookup->path_len);
 
-    if (is_compressed(plain))
-        return SITE_FILE;
     for (int v = 0; v < SITE_PLAIN; v++) {
-        if (!join_path(path, plain, endings[v]))
+        if ((likely & 1u << v) == 0 || !join_path(path, plain, endings[v]))
             continue;
         enum site_result result = open_name(site, root_fd, SITE_LOOKUP_SIBLING, path, &place);
         if (result == SITE_BUSY)
@@ -261,6 +260,30 @@ static bool may_choose_markdown(const struct site *site, enum site_purpose purpo
     return site->options->markdown && (purpose == SITE_LOOKUP_PATH || purpose == SITE_LOOKUP_INDEX);
 }
 
+/* The forms that may be beside the plain file, by what is remembered of its folder. A trace shows
+ * each of them. */
+static unsigned likely_siblings(const struct site *site, int root_fd, enum site_purpose purpose,
+                                struct site_lookup *lookup)
+{
+    const struct span path = span_of(lookup->path, lookup->path_len);
+    const unsigned codings =
+        site->options->precompressed && !is_compressed(path) ? (1u << SITE_PLAIN) - 1 : 0;
+    const unsigned markdown =
+        may_choose_markdown(site, purpose) && stem_of_page(path) > 0 ? 1u << SITE_PLAIN : 0;
+    const struct site_siblings_query query = {
+        .root_fd = root_fd,
+        .path = lookup->path,
+        .path_len = lookup->path_len,
+        .stem_len = stem_of_page(path),
+        .now_ns = lookup->checked_ns,
+        .may_read = true,
+    };
+
+    if ((codings | markdown) == 0 || site->trace != NULL || root_fd != site->root_fd)
+        return codings | markdown;
+    return (codings | markdown) & site_siblings_likely(site->siblings, &query, &lookup->checked_ns);
+}
+
 /* Opens the file at `lookup->path`, and its siblings. */
 static enum site_result find_variants(const struct site *site, int root_fd,
                                       enum site_purpose purpose, struct site_lookup *lookup)
@@ -277,9 +300,10 @@ static enum site_result find_variants(const struct site *site, int root_fd,
         return result;
     lookup->fd[SITE_PLAIN] = place.fd;
     lookup->identity[SITE_PLAIN] = place.identity;
-    if (site->options->precompressed)
-        result = find_siblings(site, root_fd, lookup);
-    if (result == SITE_FILE && may_choose_markdown(site, purpose))
+    const unsigned likely = likely_siblings(site, root_fd, purpose, lookup);
+    if ((likely & ~(1u << SITE_PLAIN)) != 0)
+        result = find_siblings(site, root_fd, likely, lookup);
+    if (result == SITE_FILE && (likely & 1u << SITE_PLAIN) != 0)
         result = find_markdown(site, root_fd, lookup);
     if (result != SITE_FILE)
         site_lookup_close(lookup);

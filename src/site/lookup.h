@@ -12,6 +12,8 @@
 
 struct stat;
 
+struct site_siblings;
+
 struct site {
     const struct site_options *options;
     const struct site_mime *mime;
@@ -20,8 +22,9 @@ struct site {
     unsigned pages_count;
     struct site_view view; /* of the options; the fallback without leading slashes */
     struct site_absent *absent;
-    struct site_trace *trace; /* NULL: this site is not traced */
-    uint64_t seed;            /* for the hashes of keys; secret, and different for each site */
+    struct site_siblings *siblings; /* NULL: siblings are not looked for */
+    struct site_trace *trace;       /* NULL: this site is not traced */
+    uint64_t seed; /* for the hashes of keys; secret, and different for each site */
 };
 
 /* The identity of one version of a file. */
@@ -38,6 +41,9 @@ struct site_lookup {
     bool is_directory; /* a directory stands under `path`; nothing is open */
     bool markdown;     /* the file is a page.html, and page.md is beside it */
     int64_t began_ns;  /* by the wall clock, before anything was opened */
+    /* The caller sets it to the present time. After the lookup, it says since when the answer is
+     * known. That is earlier by up to SITE_FRESH_NS if siblings were not tried (siblings.h). */
+    uint64_t checked_ns;
 };
 
 /* Looks up the path of a request: decoded, beginning with '/'. If it ends with '/', the index files

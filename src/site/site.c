@@ -15,6 +15,7 @@
 #include "os/file.h"
 #include "site/content.h"
 #include "site/load.h"
+#include "site/siblings.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static enum site_result load_entry(const struct site *site, const struct query *
                                    struct site_entry **ret_entry)
 {
     if (query->kind != QUERY_LISTING)
-        return site_load(site, lookup, query->key, query->hash, now_ns, ret_entry);
+        return site_load(site, lookup, query->key, query->hash, ret_entry);
     if (!query->may_render)
         return SITE_BUSY;
     return site_load_listing(site, lookup, query->listing, query->key, query->hash, now_ns,
@@ -124,6 +125,7 @@ static __attribute__((noinline)) enum site_result load_from_disk(
     } else if (is_still_absent(site, query, now_ns)) {
         return SITE_ABSENT;
     }
+    lookup.checked_ns = now_ns;
     enum site_result result = look_up_on_disk(site, query, &lookup);
     if (result == SITE_ABSENT)
         site_absent_note(site->absent, query->hash, now_ns);
@@ -133,7 +135,8 @@ static __attribute__((noinline)) enum site_result load_from_disk(
         return result;
     }
     if (old != NULL && result == SITE_FILE && site_load_matches(old, &lookup, now_ns)) {
-        struct site_entry *with_made = site_load_with_made(old, &lookup, now_ns);
+        struct site_entry *with_made = site_load_with_made(old, &lookup);
+        return_recheck(old, lookup.checked_ns, now_ns); /* the siblings may be known since then */
         site_lookup_close(&lookup);
         *ret_entry = with_made != NULL ? with_made : old;
         *ret_new = with_made != NULL;
@@ -417,6 +420,9 @@ int site_open(struct site **ret_site, const struct site_options *options,
         site_close(site);
         return error;
     }
+    /* Without memory, every lookup tries each sibling. */
+    if (options->precompressed || options->markdown)
+        site->siblings = site_siblings_new(site->seed);
     *ret_site = site;
     return 0;
 }
@@ -429,6 +435,7 @@ void site_close(struct site *site)
         os_file_close(site->pages_fd[i]);
     free(site->pages_fd);
     os_file_close(site->root_fd);
+    site_siblings_free(site->siblings);
     free(site->absent);
     free(site);
 }
