@@ -84,7 +84,7 @@ tsan: ready-to-test ## unit and concurrency tests, and models with threads end t
 valgrind: ready-to-test ## every model under memcheck, and those with threads under helgrind
 	@$(STAGES) valgrind
 
-package: ready-to-test ## the Debian package: built, installed, upgraded under load, purged
+package: ready-to-test ## the Debian packages: built, installed, upgraded under load, purged
 	@$(STAGES) package
 
 coverage: ready-to-test ## which lines of src/ the tests of `make test` run
@@ -128,7 +128,7 @@ install: build ## install the server below prefix=/usr/local (DESTDIR is honoure
 uninstall: ## remove what `make install` has installed
 	@ninja -C build --quiet uninstall
 
-deb: ready-to-package ## a Debian package: build-deb/weir_*.deb
+deb: ready-to-package ## the Debian packages of weir and weir-lab: build-deb/
 	@packaging/build-deb
 
 dist: ## the source as an archive, the same bytes each time: build-dist/

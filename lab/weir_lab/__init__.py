@@ -5,3 +5,5 @@ The centre is pure: `capacity` (models of how much a server can carry), `analysi
 runs show) and `report` (plots and the page). `rim` touches the world: processes, the machine, load
 generators, files. `commands` puts the two together.
 """
+
+__version__ = "0.1.0"  # as in pyproject.toml

@@ -4,13 +4,16 @@
 import signal
 import sys
 from types import FrameType
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from bench.process import BenchError
+from weir_lab import __version__
 from weir_lab.commands import capacity, compare, report, reproduce, spread, sync, tour
-from weir_lab.experiments.experiment import InterruptedExperimentError, console, stop_asked
+from weir_lab.commands.typed import option, readable
+from weir_lab.experiments.experiment import InterruptedExperimentError, console, out, stop_asked
 from weir_lab.rim.errors import LabError
 
 app = typer.Typer(
@@ -19,13 +22,31 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(reproduce.reproduce)
-app.command()(compare.compare)
-app.command()(capacity.capacity)
-app.command(context_settings={"ignore_unknown_options": True})(spread.spread)
-app.command()(sync.sync)
-app.command()(report.report)
-app.command()(tour.tour)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        out.print(f"weir-lab {__version__}", highlight=False)
+        raise typer.Exit
+
+
+def _begin(
+    _version: Annotated[
+        bool,
+        option("--version", callback=_version, is_eager=True, help="Print the version, and end."),
+    ] = False,
+) -> None:
+    pass
+
+
+app.callback()(readable(_begin))
+app.command()(readable(reproduce.reproduce))
+app.command()(readable(compare.compare))
+app.command()(readable(capacity.capacity))
+app.command(context_settings={"ignore_unknown_options": True})(readable(spread.spread))
+app.command()(readable(sync.sync))
+app.command()(readable(report.report))
+app.command()(readable(tour.tour))
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:

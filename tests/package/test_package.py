@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The Debian package: installed, configured, served from, rotated, upgraded under load, and purged,
-on a machine of its own."""
+"""The Debian packages: installed, configured, served from, rotated, upgraded under load, and
+purged, on a machine of its own."""
 
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import re
 import shutil
@@ -18,27 +19,52 @@ from tests.e2e.running import TOP
 from tests.package.machine import Machine, machine, refusal
 from tests.waiting import LIMIT_S, wait_until
 
-needs_dpkg = pytest.mark.skipif(not shutil.which("dh"), reason="debhelper is not installed")
+needs_dpkg = pytest.mark.skipif(
+    not (shutil.which("dh") and shutil.which("dh_python3")),
+    reason="debhelper and dh-python are not installed",
+)
 PID = "/run/weir/weir.pid"
 LOG = "/var/log/weir/access.log"
 
 
+LAB_RUNS_WITH = "jinja2 matplotlib numpy rich scipy typer".split()  # Python packages of Debian
+needs_python_packages = pytest.mark.skipif(
+    not all(Path("/usr/lib/python3/dist-packages", name).exists() for name in LAB_RUNS_WITH),
+    reason="the Python packages of Debian that weir-lab needs are not installed",
+)
+
+
 @pytest.fixture(scope="session")
-def package() -> Path:
+def built() -> Path:
+    """The folder with the packages."""
     done = subprocess.run(
         ["packaging/build-deb"], cwd=TOP, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    (built,) = (TOP / "build-deb").glob("weir_*.deb")
-    return built
+    return TOP / "build-deb"
 
 
 @pytest.fixture
-def packages(package: Path, tmp_path: Path) -> Path:
-    """A folder with the package, and with the same package of a later version."""
+def package(built: Path) -> Path:
+    (found,) = built.glob("weir_*.deb")
+    return found
+
+
+@pytest.fixture
+def lab_package(built: Path) -> Path:
+    (found,) = built.glob("weir-lab_*_all.deb")
+    return found
+
+
+@pytest.fixture
+def packages(package: Path, lab_package: Path, tmp_path: Path) -> Path:
+    """A folder with the packages, with weir of a later version, and with recorded results."""
     folder = tmp_path / "packages"
     folder.mkdir()
     shutil.copy(package, folder / "weir.deb")
+    shutil.copy(lab_package, folder / "weir-lab.deb")
+    recorded = TOP / "lab/tests/sweeps/nginx-close.jsonl.xz"
+    (folder / "results.jsonl").write_bytes(lzma.decompress(recorded.read_bytes()))
     unpacked = tmp_path / "unpacked"
     subprocess.run(["dpkg-deb", "--raw-extract", package, unpacked], check=True)
     control = unpacked / "DEBIAN/control"
@@ -63,18 +89,23 @@ def bare(packages: Path, tmp_path: Path) -> Iterator[Machine]:
 
 @needs_dpkg
 @pytest.mark.skipif(not shutil.which("lintian"), reason="lintian is not installed")
-def test_lintian_finds_nothing(package: Path) -> None:
-    words = ["lintian", "--allow-root", "--fail-on", "error,warning", str(package)]
+def test_lintian_finds_nothing(package: Path, lab_package: Path) -> None:
+    files = [str(package), str(lab_package)]
+    words = ["lintian", "--allow-root", "--fail-on", "error,warning", *files]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@needs_dpkg
-def test_the_package_has_all_that_a_server_has(package: Path) -> None:
+def files_of(package: Path) -> set[str]:
     listed = subprocess.run(
         ["dpkg-deb", "--contents", package], capture_output=True, text=True, check=True
     ).stdout
-    files = {line.split()[5].removeprefix(".") for line in listed.splitlines()}
+    return {line.split()[5].removeprefix(".") for line in listed.splitlines()}
+
+
+@needs_dpkg
+def test_the_package_has_all_that_a_server_has(package: Path) -> None:
+    files = files_of(package)
     assert {
         "/usr/bin/weir",
         "/etc/weir/weir.conf",
@@ -89,6 +120,27 @@ def test_the_package_has_all_that_a_server_has(package: Path) -> None:
     } <= files
     assert any(name.endswith("systemd/system/weir.service") for name in files)
     assert any(name.endswith("systemd/system/weir.socket") for name in files)
+
+
+@needs_dpkg
+def test_the_package_of_the_lab_has_its_modules_its_manual_and_completion(
+    package: Path, lab_package: Path
+) -> None:
+    files = files_of(lab_package)
+    assert {
+        "/usr/bin/weir-lab",
+        "/usr/share/man/man1/weir-lab.1.gz",
+        "/usr/share/bash-completion/completions/weir-lab",
+        "/usr/share/zsh/site-functions/_weir-lab",
+        "/usr/share/fish/vendor_completions.d/weir-lab.fish",
+        "/usr/share/weir-lab/options",
+        "/usr/share/weir-lab/bench/process.py",
+    } <= files
+    for source in (TOP / "lab/weir_lab").rglob("*"):
+        if source.suffix in (".py", ".j2", ".css", ".js"):
+            assert f"/usr/share/weir-lab/{source.relative_to(TOP / 'lab')}" in files
+    shared = {name for name in files & files_of(package) if not name.endswith("/")}
+    assert shared == set()
 
 
 def unit_command(bare: Machine) -> str:
@@ -175,6 +227,30 @@ def test_the_first_days_of_an_installed_server(bare: Machine) -> None:
     service.wait(LIMIT_S)
     service.communicate()
     bare.run("rm -r /srv/1 /srv/2 /srv/now && dpkg --purge weir")
+    assert bare.changed() - untouched == set()
+
+
+@needs_dpkg
+@needs_python_packages
+def test_the_installed_lab_finds_the_installed_weir_and_writes_a_report(bare: Machine) -> None:
+    untouched = bare.changed()
+    bare.run("dpkg -i /mnt/weir.deb /mnt/weir-lab.deb")
+    at_home = "cd /tmp && HOME=/tmp"  # a user's results and caches do not belong to the package
+    version = bare.run(f"{at_home} weir-lab --version").split()
+    assert version[0] == "weir-lab"
+    installed = bare.run("dpkg-query --show --showformat='${Version}' weir-lab")
+    assert installed.startswith(version[1])
+    overview = bare.run(f"{at_home} weir-lab --help")
+    for line in bare.run("cat /usr/share/weir-lab/options").splitlines():
+        assert line.partition(":")[0] in overview
+    assert "/usr/bin" in bare.run(f"{at_home} weir-lab compare --help")
+    bare.run("mkdir /tmp/recorded && cp /mnt/results.jsonl /tmp/recorded")
+    said = bare.run(f"{at_home} weir-lab report /tmp/recorded")
+    assert "requests per second" in said
+    page = bare.run("cat /tmp/recorded/report.html")
+    assert "<svg" in page
+    assert "held out" in page
+    bare.run("dpkg --purge weir-lab weir")
     assert bare.changed() - untouched == set()
 
 

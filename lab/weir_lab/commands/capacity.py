@@ -3,8 +3,6 @@
 
 from typing import Annotated
 
-import typer
-
 from weir_lab.commands.options import (
     BUILT,
     Build,
@@ -20,52 +18,49 @@ from weir_lab.commands.options import (
     finish,
     options_for,
 )
+from weir_lab.commands.typed import argument, option
 from weir_lab.experiments import capacity as sweeping
 from weir_lab.experiments import experiment, parse
 
 
 def capacity(
-    server: Annotated[str, typer.Argument(help="A model of weir, or nginx, h2o, ...")] = "epoll",
+    server: Annotated[str, argument(help="A model of weir, or nginx, h2o, ...")] = "epoll",
     users: Annotated[
-        str, typer.Option(help="Levels to measure, as 1..20,25..60:5. Default: by a pilot.")
+        str, option(help="Levels to measure, as 1..20,25..60:5. Default: by a pilot.")
     ] = "",
     train_to: Annotated[
-        int, typer.Option(min=0, help="Train models on levels up to this one. Default: by a pilot.")
+        int, option(min=0, help="Train models on levels up to this one. Default: by a pilot.")
     ] = 0,
-    think_ms: Annotated[float, typer.Option(min=0, help="Mean think time; needs weir load.")] = 0,
-    seconds: Annotated[float, typer.Option(min=0.5, help="Length of each run.")] = 2,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each level.")] = 3,
-    keep_alive: Annotated[bool, typer.Option("--keep-alive/--close")] = True,
-    generator: Annotated[str, typer.Option(help="load or ab.")] = "load",
-    p99_ms: Annotated[
-        float | None, typer.Option(help="Find the users that keep p99 below this.")
-    ] = None,
+    think_ms: Annotated[float, option(min=0, help="Mean think time; needs weir load.")] = 0,
+    seconds: Annotated[float, option(min=0.5, help="Length of each run.")] = 2,
+    repeats: Annotated[int, option(min=1, help="Runs of each level.")] = 3,
+    keep_alive: Annotated[bool, option("--keep-alive/--close")] = True,
+    generator: Annotated[str, option(help="load or ab.")] = "load",
+    p99_ms: Annotated[float | None, option(help="Find the users that keep p99 below this.")] = None,
     for_users: Annotated[
-        int | None, typer.Option(min=1, help="Find the cores for so many users; --p99-ms applies.")
+        int | None, option(min=1, help="Find the cores for so many users; --p99-ms applies.")
     ] = None,
     for_think_ms: Annotated[
-        float | None, typer.Option(min=0, help="Think time of these users. Default: --think-ms.")
+        float | None, option(min=0, help="Think time of these users. Default: --think-ms.")
     ] = None,
-    server_options: Annotated[str, typer.Option(help="Further options for weir.")] = "",
-    url: Annotated[str, typer.Option(help="URL of a server that runs already.")] = "",
+    server_options: Annotated[str, option(help="Further options for weir.")] = "",
+    url: Annotated[str, option(help="URL of a server that runs already.")] = "",
     tls: Handshakes = Tls.NO,
     cacert: Annotated[
-        str, typer.Option(help="File of the authorities to trust, for a --url with https.")
+        str, option(help="File of the authorities to trust, for a --url with https.")
     ] = "",
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Accept any certificate of a --url with https.")
+        bool, option("--insecure", help="Accept any certificate of a --url with https.")
     ] = False,
-    pid: Annotated[
-        int | None, typer.Option(help="Process of that server, to measure its CPU.")
-    ] = None,
-    halve: Annotated[bool, typer.Option(help="Confirm the bottleneck by halving the CPU.")] = True,
+    pid: Annotated[int | None, option(help="Process of that server, to measure its CPU.")] = None,
+    halve: Annotated[bool, option(help="Confirm the bottleneck by halving the CPU.")] = True,
     pilot: Annotated[
         float,
-        typer.Option(min=0, help="Seconds of the pilot run that decides the warm-up; 0: none."),
+        option(min=0, help="Seconds of the pilot run that decides the warm-up; 0: none."),
     ] = 17,
     adapt: Annotated[
         bool,
-        typer.Option(
+        option(
             "--adapt/--as-given",
             help="Where the generator would be the limit, change the page, the server's part of "
             "its core, or the levels.",

@@ -3,8 +3,6 @@
 
 from typing import Annotated
 
-import typer
-
 from weir_lab.commands.options import (
     BUILT,
     Build,
@@ -18,26 +16,27 @@ from weir_lab.commands.options import (
     finish,
     options_for,
 )
+from weir_lab.commands.typed import argument, option
 from weir_lab.experiments import compare as comparing
 
 
 def compare(
     servers: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             help="Models of weir, nginx, nginx-tuned, h2o, lighttpd, caddy, apache-prefork, "
             "apache-worker, apache-event. The others are compared with the first. A server that is "
             "named twice is compared with itself."
         ),
     ],
-    size: Annotated[list[int] | None, typer.Option(help="Size of the file in bytes.")] = None,
-    users: Annotated[list[int] | None, typer.Option(help="Number of connections.")] = None,
+    size: Annotated[list[int] | None, option(help="Size of the file in bytes.")] = None,
+    users: Annotated[list[int] | None, option(help="Number of connections.")] = None,
     keep_alive: Annotated[
-        bool | None, typer.Option("--keep-alive/--close", help="Use one of them. Default: both.")
+        bool | None, option("--keep-alive/--close", help="Use one of them. Default: both.")
     ] = None,
     http2: Annotated[
         list[int] | None,
-        typer.Option(
+        option(
             min=1,
             max=100,
             help="Compare over HTTP/2, with this many requests under way on each "
@@ -46,17 +45,17 @@ def compare(
     ] = None,
     tls: Annotated[
         list[Tls] | None,
-        typer.Option(
+        option(
             help="Over https, where later connections of a user resume its session or make full "
             "handshakes. Several are measured in turn. Default: no."
         ),
     ] = None,
-    rounds: Annotated[int, typer.Option(min=3, help="Number of fresh starts of each server.")] = 6,
-    seconds: Annotated[float, typer.Option(min=0.2, help="Length of each round.")] = 1,
+    rounds: Annotated[int, option(min=3, help="Number of fresh starts of each server.")] = 6,
+    seconds: Annotated[float, option(min=0.2, help="Length of each round.")] = 1,
     repeat: Annotated[
-        int, typer.Option(min=1, help="Repeat the whole comparison, and count the differences.")
+        int, option(min=1, help="Repeat the whole comparison, and count the differences.")
     ] = 1,
-    generator: Annotated[str, typer.Option(help="load or ab.")] = "load",
+    generator: Annotated[str, option(help="load or ab.")] = "load",
     build: Build = BUILT,
     folder: Out = None,
     fresh: Fresh = False,

@@ -8,10 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from weir_lab.commands.typed import option
 from weir_lab.experiments.experiment import Options, console, out
-from weir_lab.report import terminal
+from weir_lab.report import distribution, terminal
 from weir_lab.report.page import Report, write
 from weir_lab.rim import machine
 from weir_lab.rim.machine import Placement
@@ -38,28 +37,28 @@ def built() -> Path:
 
 
 BUILT = built()
-Build = Annotated[Path, typer.Option(help="The folder with weir, built or installed.")]
-Out = Annotated[Path | None, typer.Option("--out", help="The folder for results and report.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Start again; delete earlier results.")]
-Seed = Annotated[int, typer.Option(help="Seed of random orders and resampling.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A first impression: fewer and shorter runs.")]
+Build = Annotated[Path, option(help="The folder with weir, built or installed.")]
+Out = Annotated[Path | None, option("--out", help="The folder for results and report.")]
+Fresh = Annotated[bool, option("--fresh", help="Start again; delete earlier results.")]
+Seed = Annotated[int, option(help="Seed of random orders and resampling.")]
+Quick = Annotated[bool, option("--quick", help="A first impression: fewer and shorter runs.")]
 Shared = Annotated[
     bool,
-    typer.Option("--shared", help="Server and generator share all cores. Default: a core each."),
+    option("--shared", help="Server and generator share all cores. Default: a core each."),
 ]
 RecordPage = Annotated[
-    Path | None, typer.Option(help="Write findings and tables into this page of docs/.")
+    Path | None, option(help="Write findings and tables into this page of docs/.")
 ]
 Handshakes = Annotated[
     Tls,
-    typer.Option(
+    option(
         "--tls",
         help="resume or full: over https, and a user's later connections resume its session or "
         "make full handshakes. no: plain HTTP.",
     ),
 ]
-Show = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
-ServerCore = Annotated[int | None, typer.Option(help="The server's core. Default: the last.")]
+Show = Annotated[bool, option("--open", help="Open the report in the browser.")]
+ServerCore = Annotated[int | None, option(help="The server's core. Default: the last.")]
 
 
 def options_for(
@@ -86,6 +85,10 @@ def finish(report: Report, folder: Path, *, show: bool = False) -> None:
     """Writes the report, prints its answer and its path, and opens it where that was asked for."""
     page = write(report, folder)
     terminal.show(report, out)
+    if not distribution.READS_HISTOGRAMS:
+        console.print(
+            "The report has no picture of all percentiles. `pip install hdrhistogram` adds it."
+        )
     if show:
         open_page(page)
     out.print(str(page.resolve()), highlight=False, soft_wrap=True)

@@ -4,18 +4,15 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from weir_lab.commands.options import Show, finish
+from weir_lab.commands.typed import argument, option
 from weir_lab.experiments import remake as remaking
 
 
 def report(
-    folder: Annotated[
-        Path, typer.Argument(help="The folder with results.jsonl, or a tour's folder.")
-    ],
+    folder: Annotated[Path, argument(help="The folder with results.jsonl, or a tour's folder.")],
     out_folder: Annotated[
-        Path | None, typer.Option("--out", help="The folder for the report. Default: the same.")
+        Path | None, option("--out", help="The folder for the report. Default: the same.")
     ] = None,
     show: Show = False,
 ) -> None:

@@ -4,8 +4,6 @@
 from dataclasses import replace
 from typing import Annotated
 
-import typer
-
 from weir_lab.commands.options import (
     BUILT,
     Build,
@@ -20,6 +18,7 @@ from weir_lab.commands.options import (
     finish,
     options_for,
 )
+from weir_lab.commands.typed import argument, option
 from weir_lab.experiments import experiment, sync
 from weir_lab.experiments import reproduce as reproducing
 from weir_lab.report.page import write
@@ -31,7 +30,7 @@ SYNC = "sync"
 
 def reproduce(
     documents: Annotated[
-        list[str] | None, typer.Argument(help="Any of a b c d e, and sync. Default: all.")
+        list[str] | None, argument(help="Any of a b c d e, and sync. Default: all.")
     ] = None,
     build: Build = BUILT,
     folder: Out = None,
@@ -39,9 +38,9 @@ def reproduce(
     seed: Seed = 1,
     quick: Quick = False,
     part: Annotated[
-        float, typer.Option(min=0.01, max=1, help="Part of the documents' requests and seconds.")
+        float, option(min=0.01, max=1, help="Part of the documents' requests and seconds.")
     ] = 1,
-    tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
+    tiny: Annotated[bool, option("--tiny", hidden=True)] = False,
     shared: Shared = False,
     server_core: ServerCore = None,
     record: RecordPage = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from weir_lab.commands.options import BUILT, Build, Fresh, Out, Show, finish
+from weir_lab.commands.typed import argument, option
 from weir_lab.experiments import parse, shared_step
 from weir_lab.experiments import spread as spreading
 from weir_lab.experiments.experiment import Options
@@ -17,56 +18,50 @@ from weir_lab.rim.fleet import Wish
 def spread(
     words: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             metavar="SCHEDULER URL...",
             help="Address of the Dask scheduler, tcp://HOST:8786, and the URLs. Options of `weir "
             "load` that are not below are passed to it: --think, --no-keepalive, ...",
         ),
     ],
     users: Annotated[
-        int | None, typer.Option("--users", "-u", min=1, help="Users of all hosts together.")
+        int | None, option("--users", "-u", min=1, help="Users of all hosts together.")
     ] = None,
-    steps: Annotated[str, typer.Option(help="Levels of users: 10,20,50..100:10.")] = "",
+    steps: Annotated[str, option(help="Levels of users: 10,20,50..100:10.")] = "",
     rate: Annotated[
-        str, typer.Option("--rate", "-r", help="Levels of requests per second: 500,1000.")
+        str, option("--rate", "-r", help="Levels of requests per second: 500,1000.")
     ] = "",
     requests: Annotated[
         int | None,
-        typer.Option("--requests", "-n", min=1, help="Requests of each step, of all hosts."),
+        option("--requests", "-n", min=1, help="Requests of each step, of all hosts."),
     ] = None,
-    duration: Annotated[
-        str, typer.Option("--duration", "-d", help="Length of each step: 10s.")
-    ] = "",
-    warmup: Annotated[
-        str, typer.Option("--warmup", "-w", help="Warm-up before each step: 1s.")
-    ] = "",
-    slo: Annotated[list[str] | None, typer.Option(help="Objectives: 'p99<10ms'.")] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each step.")] = 1,
+    duration: Annotated[str, option("--duration", "-d", help="Length of each step: 10s.")] = "",
+    warmup: Annotated[str, option("--warmup", "-w", help="Warm-up before each step: 1s.")] = "",
+    slo: Annotated[list[str] | None, option(help="Objectives: 'p99<10ms'.")] = None,
+    repeats: Annotated[int, option(min=1, help="Runs of each step.")] = 1,
     local: Annotated[
-        int, typer.Option(min=0, help="Use this many Dask workers here, without a scheduler.")
+        int, option(min=0, help="Use this many Dask workers here, without a scheduler.")
     ] = 0,
-    hosts: Annotated[int | None, typer.Option(min=1, help="Use exactly this many hosts.")] = None,
-    workers_per_host: Annotated[
-        int, typer.Option(min=1, help="Dask workers to use on each host.")
-    ] = 1,
-    wait: Annotated[str, typer.Option(help="How long to wait for scheduler and hosts.")] = "10s",
-    weir: Annotated[str, typer.Option(help="Path of weir on the hosts.")] = "",
+    hosts: Annotated[int | None, option(min=1, help="Use exactly this many hosts.")] = None,
+    workers_per_host: Annotated[int, option(min=1, help="Dask workers to use on each host.")] = 1,
+    wait: Annotated[str, option(help="How long to wait for scheduler and hosts.")] = "10s",
+    weir: Annotated[str, option(help="Path of weir on the hosts.")] = "",
     server_pid: Annotated[
-        int | None, typer.Option(help="Process of the server, to measure its CPU.")
+        int | None, option(help="Process of the server, to measure its CPU.")
     ] = None,
     server_host: Annotated[
         str,
-        typer.Option(help="Dask worker on the server's host; it generates no load. Default: here."),
+        option(help="Dask worker on the server's host; it generates no load. Default: here."),
     ] = "",
     skew_limit: Annotated[
-        str, typer.Option(help="A step with more skew between starts is void.")
+        str, option(help="A step with more skew between starts is void.")
     ] = "50ms",
     train_to: Annotated[
-        int | None, typer.Option(help="Fit models of capacity to levels up to this one.")
+        int | None, option(help="Fit models of capacity to levels up to this one.")
     ] = None,
-    tls_ca_file: Annotated[str, typer.Option(help="As for `dask worker`.")] = "",
-    tls_cert: Annotated[str, typer.Option(help="As for `dask worker`.")] = "",
-    tls_key: Annotated[str, typer.Option(help="As for `dask worker`.")] = "",
+    tls_ca_file: Annotated[str, option(help="As for `dask worker`.")] = "",
+    tls_cert: Annotated[str, option(help="As for `dask worker`.")] = "",
+    tls_key: Annotated[str, option(help="As for `dask worker`.")] = "",
     build: Build = BUILT,
     folder: Out = None,
     fresh: Fresh = False,

@@ -3,8 +3,6 @@
 
 from typing import Annotated
 
-import typer
-
 from weir_lab.commands.options import (
     BUILT,
     Build,
@@ -17,27 +15,24 @@ from weir_lab.commands.options import (
     finish,
     options_for,
 )
+from weir_lab.commands.typed import argument, option
 from weir_lab.experiments import experiment, parse
 from weir_lab.experiments import sync as sharing
 
 
 def sync(
-    parts: Annotated[
-        list[str] | None, typer.Argument(help="counters or caches. Default: both.")
-    ] = None,
-    workers: Annotated[str, typer.Option(help="Numbers of workers. Default: 1 to 4 x cores.")] = "",
+    parts: Annotated[list[str] | None, argument(help="counters or caches. Default: both.")] = None,
+    workers: Annotated[str, option(help="Numbers of workers. Default: 1 to 4 x cores.")] = "",
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Runs of each. Default: 6, or 3 with --quick.")
+        int | None, option(min=1, help="Runs of each. Default: 6, or 3 with --quick.")
     ] = None,
     additions: Annotated[
-        int, typer.Option(min=0, help="Additions in each run of counters. Default: about 0.2 s.")
+        int, option(min=0, help="Additions in each run of counters. Default: about 0.2 s.")
     ] = 0,
-    objects: Annotated[
-        int | None, typer.Option(min=100, help="Number of different objects.")
-    ] = None,
-    requests: Annotated[int | None, typer.Option(min=1, help="Requests in each trace.")] = None,
-    exponents: Annotated[str, typer.Option(help="Exponents of Zipf's law: 0.6,0.8,1,1.2.")] = "",
-    sizes: Annotated[str, typer.Option(help="Sizes of caches in % of the objects: 1,10,50.")] = "",
+    objects: Annotated[int | None, option(min=100, help="Number of different objects.")] = None,
+    requests: Annotated[int | None, option(min=1, help="Requests in each trace.")] = None,
+    exponents: Annotated[str, option(help="Exponents of Zipf's law: 0.6,0.8,1,1.2.")] = "",
+    sizes: Annotated[str, option(help="Sizes of caches in % of the objects: 1,10,50.")] = "",
     build: Build = BUILT,
     folder: Out = None,
     fresh: Fresh = False,

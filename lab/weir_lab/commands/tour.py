@@ -3,8 +3,6 @@
 
 from typing import Annotated
 
-import typer
-
 from weir_lab.commands.options import (
     BUILT,
     Build,
@@ -16,6 +14,7 @@ from weir_lab.commands.options import (
     finish,
     options_for,
 )
+from weir_lab.commands.typed import option
 from weir_lab.experiments import tour as touring
 
 
@@ -24,7 +23,7 @@ def tour(
     folder: Out = None,
     fresh: Fresh = False,
     seed: Seed = 1,
-    tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
+    tiny: Annotated[bool, option("--tiny", hidden=True)] = False,
     server_core: ServerCore = None,
     show: Show = False,
 ) -> None:

@@ -19,6 +19,7 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from weir_lab.report import legends
 from weir_lab.report.inline import inline
 from weir_lab.report.spoken import series_in_words, spoken, valued
 from weir_lab.report.ticks import GROUPED, as_percentile, plain
@@ -113,6 +114,7 @@ class Chart:
     axes: Axes = field(init=False)
     _styled: int = 0
     _left: float = 0.0  # the start of the x axis
+    _below: float = 0.0  # part of the height that is left to the legend
     _is_list: bool = False  # whether the y axis is names
     _is_percentile: bool = False  # whether the x axis is 1/(1-p)
 
@@ -405,7 +407,7 @@ class Chart:
         handles, _ = self.axes.get_legend_handles_labels()
         if legend and handles:
             columns = max(1, min(len(handles), int(self.size[0] / LEGEND_COLUMN)))
-            self._add_legend(columns)
+            self._below = legends.add(self.canvas, columns, INK)
         png = io.BytesIO()
         self._align()
         wide = self._svg(self.name)
@@ -417,7 +419,7 @@ class Chart:
             for old in list(self.canvas.legends):
                 old.remove()
             if legend and handles:
-                self._add_legend(min(2, len(handles)))
+                self._below = legends.add(self.canvas, min(2, len(handles)), INK)
             self._align()
             tall = self._svg(f"{self.name}-narrow")
         return Picture(
@@ -438,17 +440,12 @@ class Chart:
         """Puts the y axis at `left`, so that pictures one above the other share their x axis."""
         if not self.left:
             return
-        self.canvas.set_layout_engine("constrained")
+        legends.lay_out(self.canvas, self._below)
         self.canvas.draw_without_rendering()
         self.canvas.set_layout_engine("none")
         place = self.axes.get_position()
         left = self.left / self.canvas.get_size_inches()[0]
         self.axes.set_position((left, place.y0, 1 - RIGHT - left, place.height))
-
-    def _add_legend(self, columns: int) -> None:
-        self.canvas.legend(
-            loc="outside lower center", ncols=columns, fontsize=9, frameon=False, labelcolor=INK
-        )
 
     def _svg(self, name: str) -> str:
         """The figure as SVG for a page, with a hint at each value."""

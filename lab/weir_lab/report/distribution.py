@@ -1,24 +1,34 @@
 # SPDX-License-Identifier: MIT
 """Whole distributions of response times: every percentile, and second by second.
 
-Histograms are added, which loses nothing; percentiles are never averaged.
+Histograms are added, which loses nothing; percentiles are never averaged. They are read with the
+package hdrhistogram, which Debian does not have. Without it, reports have no such picture.
 """
 
+from __future__ import annotations
+
+import importlib.util
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-from hdrh.histogram import HdrHistogram
+from typing import TYPE_CHECKING, Any
 
 from weir_lab.report.chart import Chart, Picture
 
+if TYPE_CHECKING:
+    from hdrh.histogram import HdrHistogram
+
+READS_HISTOGRAMS = importlib.util.find_spec("hdrh") is not None
 STEPS_A_DECADE = 24
 SECONDS_MIN = 3
 BEYOND_MIN = 10  # answers beyond the last percentile that is shown
 
 
 def merged(blobs: Iterable[str]) -> HdrHistogram | None:
-    """One merged histogram of those that exist."""
+    """One merged histogram of those that exist; None if there is none, or no hdrhistogram."""
+    if not READS_HISTOGRAMS:
+        return None
+    from hdrh.histogram import HdrHistogram
+
     whole = None
     for blob in blobs:
         if not blob:
