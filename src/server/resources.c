@@ -270,6 +270,7 @@ int server_resources_open(struct server_resources *resources, const struct confi
     shared->send_step_bytes = send_step_bytes(config);
     shared->body_rate_bytes = (uint32_t)config->body_rate_bytes;
     shared->connection_requests = (uint32_t)config->connection_requests;
+    shared->slow_ns = config->stats_slow_ns;
     shared->connection_time_ns = config->connection_time_ns;
     shared->h2c = config->h2c;
     shared->http2_streams = (uint32_t)config->http2_streams;

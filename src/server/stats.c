@@ -134,6 +134,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
                      g->tls.certificate_count > 0 ? (uint64_t)g->tls.certificates[0].ends_s : 0);
     struct stats_generation generation = {
         .configuration = hash_of(g),
+        .slow_ns = g->config->stats_slow_ns,
         .cache_bytes = g->config->cache_size_bytes,
         .started_s = os_clock_wall_s(),
         .workers = g->workers,

@@ -99,7 +99,7 @@ static void add_ended(struct session_thread *thread, const struct session_answer
 void session_recent_end(struct session_thread *thread, const struct session_answer *answer)
 {
     if (__builtin_expect(answer->status >= 400 || answer->cut ||
-                             answer->began_ns + STATS_SLOW_NS <= thread->now_ns,
+                             answer->began_ns + thread->slow_ns <= thread->now_ns,
                          0))
         add_ended(thread, answer);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Notes the answers that an operator may want to see (stats/recent.h): those with a status of 400
- * and above, slow ones and cut ones. An answer that is whole in the output buffer is noted when it
- * is ready. It is slow only if the server needed the time. Any other answer is noted at its end,
- * and is slow also if the client took its body slowly.
+ * and above, slow ones and cut ones. An answer is slow from `slow_ns` of its thread on. An answer
+ * that is whole in the output buffer is noted when it is ready. It is slow only if the server took
+ * that long. Any other answer is noted at its end, and is slow also if the client took its body
+ * slowly.
  *
  * Private to session/.
  */
@@ -19,7 +20,7 @@ void session_recent_add_staged(const struct session_exchange *x, unsigned status
 static inline void session_recent_staged(const struct session_exchange *x, unsigned status,
                                          uint64_t body_bytes)
 {
-    if (__builtin_expect(status >= 400 || x->began_ns + STATS_SLOW_NS <= x->thread->now_ns, 0))
+    if (__builtin_expect(status >= 400 || x->began_ns + x->thread->slow_ns <= x->thread->now_ns, 0))
         session_recent_add_staged(x, status, body_bytes);
 }
 

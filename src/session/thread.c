@@ -57,10 +57,16 @@ static void branch_ids(struct session_thread *thread, const struct session_threa
     thread->id = hash_bytes(span_of((const char *)&step, sizeof(step)), thread->id_key);
 }
 
+/* Adding it to a time does not overflow. */
+static uint64_t slow_of(const struct session_shared *shared)
+{
+    return shared->slow_ns > 0 ? shared->slow_ns : UINT64_MAX / 2;
+}
+
 int session_thread_start(struct session_thread *thread, struct session_shared *shared,
                          unsigned index)
 {
-    *thread = (struct session_thread){ .shared = shared, .wall_s = -1 };
+    *thread = (struct session_thread){ .shared = shared, .slow_ns = slow_of(shared), .wall_s = -1 };
     thread->log = &thread->own_log;
     begin_ids(thread);
     stats_writer_open(&thread->stats, shared->stats);
@@ -78,8 +84,9 @@ void session_thread_share_log(struct session_thread *owner)
 void session_thread_start_beside(struct session_thread *thread, struct session_thread *owner,
                                  unsigned index)
 {
-    *thread =
-        (struct session_thread){ .shared = owner->shared, .log = &owner->own_log, .wall_s = -1 };
+    *thread = (struct session_thread){
+        .shared = owner->shared, .log = &owner->own_log, .slow_ns = owner->slow_ns, .wall_s = -1
+    };
     session_thread_divide(owner);
     branch_ids(thread, owner);
     stats_writer_open(&thread->stats, owner->shared->stats);

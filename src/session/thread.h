@@ -76,6 +76,7 @@ struct session_shared {
     uint32_t send_step_bytes;            /* at least SESSION_SEND_STEP */
     uint32_t body_rate_bytes;            /* least bytes per second of a request body; 0: no limit */
     uint32_t connection_requests;        /* the last one is answered with a close; 0: no limit */
+    uint64_t slow_ns;                    /* an answer that takes so long is slow; 0: none is */
     uint64_t connection_time_ns;         /* then no further request is served; 0: no limit */
     const struct session_limits *limits; /* of each address; NULL: none */
     const struct peer_networks
@@ -113,6 +114,7 @@ struct session_thread {
     struct log_access own_log;
     struct stats_writer stats;
     uint64_t now_ns;
+    uint64_t slow_ns; /* of `shared`; a time that never comes if no answer is slow */
     int64_t wall_s;
     struct session_turn turn;
     char ok_prefix[128]; /* the status line of a 200, and Date */

@@ -41,7 +41,7 @@
 #define STATS_MAGIC "weirstat"
 
 enum {
-    STATS_VERSION = 6,                     /* of the layout, without counters.def */
+    STATS_VERSION = 7,                     /* of the layout, without counters.def */
     STATS_ARENA_BYTES = 256 * 1024 * 1024, /* address space; memory only as it is taken */
     STATS_ARENAS_MAX = 2048,
     STATS_SITES_MAX = 64, /* the last place is for all further sites */
@@ -101,10 +101,9 @@ enum stats_recent_kind {
     STATS_RECENT_5XX,
     STATS_RECENT_4XX,
     STATS_RECENT_CUT,  /* the connection ended before the answer did */
-    STATS_RECENT_SLOW, /* it took STATS_SLOW_NS or longer */
+    STATS_RECENT_SLOW, /* it took `slow_ns` of its generation or longer */
     STATS_RECENT_KINDS
 };
-#define STATS_SLOW_NS UINT64_C(1000000000)
 
 /* One of these answers. */
 struct stats_answer {
@@ -166,6 +165,7 @@ enum stats_serves {
 struct stats_generation {
     uint64_t number; /* from 1; 0: this place is empty */
     uint64_t configuration;
+    uint64_t slow_ns;     /* an answer that takes so long is slow; 0: none is */
     uint64_t cache_bytes; /* limit of the cache of each worker; 0: no cache */
     int64_t started_s;
     uint32_t workers, threads;

@@ -34,14 +34,18 @@ static void draw_answer(struct top_canvas *canvas, unsigned row, const struct vi
     top_canvas_text(canvas, row, request_at(canvas), canvas->columns, TOP_PLAIN, text);
 }
 
-static void draw_titles(struct top_canvas *canvas, unsigned row)
+static void draw_titles(struct top_canvas *canvas, unsigned row, uint64_t slow_ns)
 {
     top_canvas_right(canvas, row, AGE_END, TOP_DIM, "ago");
     top_canvas_print(canvas, row, KIND_AT, TOP_DIM, "why");
     top_canvas_right(canvas, row, TOOK_END, TOP_DIM, "took");
     if (request_at(canvas) > ID_AT)
         top_canvas_print(canvas, row, ID_AT, TOP_DIM, "id");
-    top_canvas_print(canvas, row, request_at(canvas), TOP_DIM, "request");
+    if (slow_ns > 0)
+        top_canvas_print(canvas, row, request_at(canvas), TOP_DIM, "request, slow from %s on",
+                         top_format_duration(slow_ns).text);
+    else
+        top_canvas_print(canvas, row, request_at(canvas), TOP_DIM, "request");
 }
 
 const char *top_recent_draw(struct top_frame *frame, struct top_canvas *canvas,
@@ -50,7 +54,7 @@ const char *top_recent_draw(struct top_frame *frame, struct top_canvas *canvas,
     struct top_choice *choice = &frame->state.choice[TOP_RECENT];
     struct view_answer found[VIEW_RECENT_MAX];
     unsigned count = (unsigned)view_recent(frame->now, found), page = area.rows - 1;
-    draw_titles(canvas, area.row);
+    draw_titles(canvas, area.row, view_serving(frame->now)->slow_ns);
     top_state_settle(choice, count, page);
     for (unsigned i = 0; i < page && choice->first + i < count; i++) {
         unsigned row = area.row + 1 + i;

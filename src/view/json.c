@@ -135,6 +135,7 @@ static void write_generation(struct json_writer *list, const struct view *view)
     json_writer_add_number(&object, "workers", g->workers);
     json_writer_add_number(&object, "threads_in_each", g->threads);
     json_writer_add_number(&object, "started_unix_seconds", (uint64_t)g->started_s);
+    json_writer_add_seconds(&object, "slow_seconds", g->slow_ns);
     json_writer_end(&object, '}');
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "view/recent.h"
 
+#include "base/duration.h"
 #include "base/escape.h"
+
+#include <stdio.h>
 
 static const char *reason_of(unsigned status)
 {
@@ -23,7 +26,7 @@ static const char *cause_of(const struct stats_answer *answer, enum stats_recent
     if (kind == STATS_RECENT_CUT)
         return "the connection ended before the answer did";
     if (kind == STATS_RECENT_SLOW)
-        return "the answer took a second or longer";
+        return "the answer took `stats-slow` or longer";
     return reason_of(answer->status);
 }
 
@@ -70,6 +73,16 @@ const char *view_recent_kind_name(enum stats_recent_kind kind)
         [STATS_RECENT_SLOW] = "slow",
     };
     return names[kind];
+}
+
+void view_recent_title(const struct view *view, char out[VIEW_RECENT_TITLE])
+{
+    const uint64_t slow_ns = view_serving(view)->slow_ns;
+    if (slow_ns > 0)
+        snprintf(out, VIEW_RECENT_TITLE, "answers that failed, took %s or longer, or were cut",
+                 duration_format(slow_ns).text);
+    else
+        snprintf(out, VIEW_RECENT_TITLE, "answers that failed or were cut");
 }
 
 void view_recent_say(const struct view_answer *answer, char out[VIEW_RECENT_TEXT])

@@ -19,6 +19,11 @@ struct view_answer {
 /* Returns how many there are. */
 size_t view_recent(const struct view *view, struct view_answer out[VIEW_RECENT_MAX]);
 
+/* The answers in words, with the setting `stats-slow`: "answers that failed, took 1.00 s or longer,
+ * or were cut". */
+enum { VIEW_RECENT_TITLE = 80 };
+void view_recent_title(const struct view *view, char out[VIEW_RECENT_TITLE]);
+
 /* "4xx", "5xx", "slow", "cut". */
 const char *view_recent_kind_name(enum stats_recent_kind kind);
 

@@ -278,8 +278,10 @@ static void print_recent(const struct view_table *p, const struct view *view)
     enum { SHOWN_MAX = 12 };
     struct view_answer found[VIEW_RECENT_MAX];
     size_t count = view_recent(view, found);
+    char title[VIEW_RECENT_TITLE];
+    view_recent_title(view, title);
     if (count > 0)
-        fprintf(p->out, "\nRecent answers that failed, were slow or were cut\n");
+        fprintf(p->out, "\nRecent %s\n", title);
     for (size_t i = 0; i < count && (i < SHOWN_MAX || p->explain); i++) {
         char text[VIEW_RECENT_TEXT];
         view_recent_say(&found[i], text);

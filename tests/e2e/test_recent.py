@@ -27,6 +27,7 @@ from tests.e2e.statistics import (
     weir_stats,
 )
 from tests.e2e.test_page_browser import opened, page_of
+from tests.e2e.test_reload import reload
 from tests.e2e.wire import connect
 from tests.waiting import wait_until
 
@@ -120,6 +121,47 @@ def test_an_answer_that_takes_long_is_noted(server: ServerFactory, large: Path) 
     assert one["duration_seconds"] >= STALL_S * 0.99  # durations have buckets
 
 
+def take_large(running: Server) -> None:
+    """An answer that no buffers hold, so the server sends it in several turns."""
+    with connect(running.address) as connection:
+        connection.send(ask("/large.bin"))
+        assert len(connection.read().body) == LARGE
+
+
+def slow_ones(numbers: Numbers) -> list[str]:
+    return [one["request"] for one in numbers["recent"] if one["kind"] == "slow"]
+
+
+def test_a_reload_changes_which_answers_are_slow(
+    server: ServerFactory, large: Path, tmp_path: Path
+) -> None:
+    lines = f"[site main]\nroot = {large.parent}\n"
+    configuration = tmp_path / "weir.conf"
+    configuration.write_text(f"[server]\nstats-slow = 0\n{lines}")
+    running = server("-c", str(configuration), folder=None)
+    take_large(running)
+    numbers = settled(running)
+    assert (slow_ones(numbers), numbers["configuration"]["slow_seconds"]) == ([], 0)
+
+    configuration.write_text(f"[server]\nstats-slow = 1us\n{lines}")
+    assert reload(running)[0], running.messages()
+
+    def noted() -> bool:  # a worker that drains may still accept a connection
+        take_large(running)
+        return bool(slow_ones(read(running.master.pid)))
+
+    wait_until(noted, "a slow answer is noted")
+    numbers = read(running.master.pid)
+    assert numbers["configuration"]["slow_seconds"] == 1e-6
+    one = next(one for one in numbers["recent"] if one["kind"] == "slow")
+    assert (one["request"], one["cause"]) == (
+        "GET /large.bin",
+        "the answer took `stats-slow` or longer",
+    )
+    shown = weir_stats(str(running.master.pid)).stdout
+    assert "\nRecent answers that failed, took 1.00 us or longer, or were cut\n" in shown
+
+
 @pytest.mark.parametrize("model", ["epoll"])
 def test_many_answers_of_a_kind_leave_the_others(server: ServerFactory) -> None:
     running = server()
@@ -148,7 +190,7 @@ def overwrite(pid: int, text: bytes, other: bytes) -> None:
 def test_no_byte_of_a_client_reaches_a_terminal_or_a_page_as_it_is(
     server: ServerFactory, browser: Browser
 ) -> None:
-    running = server("--stats-listen", "127.0.0.1:0")
+    running = server("--stats-listen", "127.0.0.1:0", "--stats-slow", "1500ms")
     pid = running.master.pid
     with connect(running.address) as connection:
         assert connection.get(ORDINARY.split()[1].decode()).status == 404
@@ -161,6 +203,11 @@ def test_no_byte_of_a_client_reaches_a_terminal_or_a_page_as_it_is(
     assert all(each == "\n" or " " <= each <= "~" for each in shown)
     with opened(browser, page_of(running)) as (page, _):
         wait_until(lambda: page.locator("#recent tbody tr").count() == 1, "the page has the row")
+        title = page.locator("#recent-title").inner_text()
+        assert (
+            title.replace("\u00a0", " ")
+            == "Recent answers that failed, took 1.5 s or longer, or were cut"
+        )
         cells = page.locator("#recent tbody tr").locator("th, td").all_inner_texts()
         assert cells[4].startswith("GET /\\u{1b}[31m<b>")
         assert "\u202e" not in cells[4]

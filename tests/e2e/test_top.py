@@ -195,6 +195,12 @@ def test_the_screen_follows_the_size_of_the_terminal(terminal: Terminal, epoll: 
     terminal.wait_for(r"q quit")
 
 
+def test_the_recent_screen_says_which_answers_are_slow(terminal: Terminal, epoll: Server) -> None:
+    top(terminal, epoll)
+    terminal.keys("6")
+    terminal.wait_for(r"request, slow from 1\.00 s on")
+
+
 def fits(terminal: Terminal, columns: int, rows: int) -> bool:
     """Whether the screen fills the terminal."""
     lines = terminal.lines()

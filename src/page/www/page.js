@@ -175,7 +175,11 @@ function putCertificates({ certificates }) {
 const visible = (words) =>
     words.replace(/\p{C}|[\u2028\u2029]/gu, (unit) => `\\u{${unit.codePointAt(0).toString(16)}}`);
 
-function putRecent({ recent = [] }) {
+function putRecent({ recent = [], configuration }) {
+    const { slow_seconds: slow = 0 } = configuration;
+    byId("recent-title").textContent = slow > 0
+        ? `Recent answers that failed, took ${seconds(slow)} or longer, or were cut`
+        : "Recent answers that failed or were cut";
     byId("recent").closest("section").hidden = recent.length === 0;
     fill(byId("recent").tBodies[0], recent.map((one) => [
         `${span(one.seconds_ago)} ago`,
