@@ -6,6 +6,7 @@
  */
 #include "http/accept.h"
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "http/list.h"
 
@@ -172,6 +173,28 @@ struct http_accept_weights http_accept_weigh(struct span accept_encoding)
         if (weights.of[coding] == WEIGHT_NONE)
             weights.of[coding] = others;
     return weights;
+}
+
+int http_accept_named_weight(struct span accept_encoding, struct span name)
+{
+    int weight = WEIGHT_NONE;
+    struct span element;
+    while (http_list_next(&accept_encoding, &element)) {
+        struct choice choice;
+        if (read_choice(element, &choice) && !choice.narrowed &&
+            span_equal_nocase(choice.name, name) && choice.weight > weight)
+            weight = choice.weight;
+    }
+    return weight;
+}
+
+bool http_accept_dictionary(struct span field, unsigned char ret_digest[HTTP_ACCEPT_DIGEST])
+{
+    enum { CHARS = BASE64_CHARS(HTTP_ACCEPT_DIGEST) };
+    size_t len;
+    return field.len == CHARS + 2 && field.at[0] == ':' && field.at[field.len - 1] == ':' &&
+           base64_decode(span_of(field.at + 1, CHARS), ret_digest, HTTP_ACCEPT_DIGEST, &len) &&
+           len == HTTP_ACCEPT_DIGEST;
 }
 
 unsigned http_accept_best(const struct http_accept_weights *weights, unsigned available)

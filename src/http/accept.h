@@ -30,6 +30,15 @@ struct http_accept_weights {
 };
 struct http_accept_weights http_accept_weigh(struct span accept_encoding);
 
+/* The weight, 0 to 1000, that the field gives a coding with this name by itself: `*` does not
+ * count. Negative: it does not name the coding. */
+int http_accept_named_weight(struct span accept_encoding, struct span name);
+
+/* Reads Available-Dictionary, `:BASE64:` (RFC 9842 section 2.2): the SHA-256 of the response that
+ * the client can use as a dictionary. False: it is no SHA-256. */
+enum { HTTP_ACCEPT_DIGEST = 32 };
+bool http_accept_dictionary(struct span field, unsigned char ret_digest[HTTP_ACCEPT_DIGEST]);
+
 /* The codings in `available` (bits 1 << coding) that share the highest weight. It is identity alone
  * when no weight is above 0, because a plain file is more useful than a 406. */
 unsigned http_accept_best(const struct http_accept_weights *weights, unsigned available);

@@ -222,6 +222,8 @@ static inline enum http_field field_candidate(struct span name)
         return first == 't' ? HTTP_FIELD_TRANSFER_ENCODING : HTTP_FIELD_IF_MODIFIED_SINCE;
     case 19:
         return HTTP_FIELD_IF_UNMODIFIED_SINCE;
+    case 20:
+        return HTTP_FIELD_AVAILABLE_DICTIONARY;
     default:
         return HTTP_FIELD_COUNT;
     }

@@ -55,7 +55,8 @@ struct http_slice {
     FIELD(USER_AGENT, "user-agent") \
     FIELD(LAST_EVENT_ID, "last-event-id") \
     FIELD(ORIGIN, "origin") \
-    FIELD(TRACEPARENT, "traceparent")
+    FIELD(TRACEPARENT, "traceparent") \
+    FIELD(AVAILABLE_DICTIONARY, "available-dictionary")
 
 #define FIELD(name, text) HTTP_FIELD_##name,
 enum http_field { HTTP_FIELDS(FIELD) HTTP_FIELD_COUNT };

@@ -179,12 +179,27 @@ static inline bool inflater_pseudo(struct inflater_field field)
 }
 
 /* Names whose fields are written into the request, NULL at the end. */
-static const char *const inflater_written[] = {
-    "accept",   "accept-encoding", "authorization",       "cache-control",   "expect",
-    "if-match", "if-none-match",   "if-modified-since",   "if-range",        "priority",
-    "range",    "referer",         "if-unmodified-since", "user-agent",      "last-event-id",
-    "origin",   "forwarded",       "traceparent",         "x-forwarded-for", NULL
-};
+static const char *const inflater_written[] = { "accept",
+                                                "accept-encoding",
+                                                "authorization",
+                                                "available-dictionary",
+                                                "cache-control",
+                                                "expect",
+                                                "if-match",
+                                                "if-none-match",
+                                                "if-modified-since",
+                                                "if-range",
+                                                "priority",
+                                                "range",
+                                                "referer",
+                                                "if-unmodified-since",
+                                                "user-agent",
+                                                "last-event-id",
+                                                "origin",
+                                                "forwarded",
+                                                "traceparent",
+                                                "x-forwarded-for",
+                                                NULL };
 
 /* What a request with the fields of the last block must become. Appends its text. */
 static inline enum http2_request_result inflater_request(const struct inflater *inflater,

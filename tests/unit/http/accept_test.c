@@ -238,6 +238,70 @@ static void prefers_html_for_what_browsers_send(void **state)
     assert_weight("application/json, */*;q=0.5", "text/html", 500);
 }
 
+static void a_star_gives_no_weight_to_a_coding_by_its_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *field;
+        int weight;
+    } rows[] = {
+        { "gzip, br, zstd, dcb, dcz", 1000 },
+        { "br, DCZ;q=0.5", 500 },
+        { "dcz;q=0.2, dcz;q=0.7", 700 },
+        { "dcz;q=0", 0 },
+        { "*", -1 },
+        { "dczz, zstd", -1 },
+        { "dcz;level=1", -1 },
+        { "", -1 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct guard guard;
+        const int got = http_accept_named_weight(guard_text(&guard, rows[i].field), SPAN("dcz"));
+        guard_done(&guard);
+        if (got != rows[i].weight)
+            fail_msg("`%s`: expected %d, got %d", rows[i].field, rows[i].weight, got);
+    }
+}
+
+static void reads_the_digest_of_a_dictionary(void **state)
+{
+    (void)state;
+    unsigned char digest[HTTP_ACCEPT_DIGEST];
+    struct guard guard;
+    /* RFC 9842 section 2.2 has this example. */
+    const struct span field = guard_text(&guard, ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=:");
+    assert_true(http_accept_dictionary(field, digest));
+    assert_int_equal(digest[0], 0xa5);
+    assert_int_equal(digest[1], 0x91);
+    assert_int_equal(digest[31], 0x6e);
+    guard_done(&guard);
+}
+
+static void refuses_a_dictionary_in_another_form(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "",
+        ":",
+        "::",
+        "pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=",
+        ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=",
+        ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4:",
+        ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=:;a",
+        ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4A:",
+        ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG==:",
+        ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2-FG4=:",
+        "\"pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=\"",
+    };
+    unsigned char digest[HTTP_ACCEPT_DIGEST];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct guard guard;
+        if (http_accept_dictionary(guard_text(&guard, rows[i]), digest))
+            fail_msg("`%s` is no SHA-256", rows[i]);
+        guard_done(&guard);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +322,9 @@ int main(void)
         cmocka_unit_test(reads_media_ranges_in_any_case),
         cmocka_unit_test(ignores_a_range_with_parameters_other_than_utf8),
         cmocka_unit_test(prefers_html_for_what_browsers_send),
+        cmocka_unit_test(a_star_gives_no_weight_to_a_coding_by_its_name),
+        cmocka_unit_test(reads_the_digest_of_a_dictionary),
+        cmocka_unit_test(refuses_a_dictionary_in_another_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
