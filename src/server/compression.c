@@ -124,6 +124,8 @@ static void count_work(const struct stats_writer *stats, const struct site_compr
     stats_writer_add(stats, STATS_content_tags, now.tags - last->tags);
     stats_writer_add(stats, STATS_compress_broken, now.broken - last->broken);
     stats_writer_add(stats, STATS_compress_share_refused, now.share_refused - last->share_refused);
+    stats_writer_add(stats, STATS_deltas_made, now.deltas - last->deltas);
+    stats_writer_add(stats, STATS_dictionaries_unknown, now.unknown - last->unknown);
     *last = now;
 }
 

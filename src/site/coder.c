@@ -89,6 +89,30 @@ static bool open_zstd(struct site_coder *coder, uint64_t size)
            !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(state, size));
 }
 
+/* The window reaches from the end of the file to the begin of the dictionary, but 8 MiB at most:
+ * each client has so much memory for it (RFC 9842 section 5). */
+static int delta_window_bits(uint64_t bytes)
+{
+    int bits = 10; /* libzstd's least */
+    while (bits < 23 && UINT64_C(1) << bits < bytes)
+        bits++;
+    return bits;
+}
+
+static bool open_delta(struct site_coder *coder, struct span dictionary, uint64_t size)
+{
+    const uint64_t longer = size > dictionary.len ? size : dictionary.len;
+    ZSTD_CCtx *state = ZSTD_createCCtx();
+    coder->state = state;
+    return state != NULL &&
+           !ZSTD_isError(ZSTD_CCtx_setParameter(state, ZSTD_c_compressionLevel,
+                                                site_compress_level(SITE_ZSTD, longer))) &&
+           !ZSTD_isError(ZSTD_CCtx_setParameter(state, ZSTD_c_windowLog,
+                                                delta_window_bits(dictionary.len + size))) &&
+           !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(state, size)) &&
+           !ZSTD_isError(ZSTD_CCtx_refPrefix(state, dictionary.at, dictionary.len));
+}
+
 static enum site_coder_result feed_zstd(struct site_coder *coder, struct span piece, bool last)
 {
     ZSTD_inBuffer in = { piece.at, piece.len, 0 };
@@ -188,6 +212,29 @@ bool site_coder_open(struct site_coder *coder, enum site_variant coding, uint64_
     if (table[coding].open(coder, size))
         return true;
     table[coding].close(coder);
+    return false;
+}
+
+bool site_coder_open_delta(struct site_coder *coder, struct span dictionary,
+                           const unsigned char digest[SITE_CODER_DIGEST], uint64_t size, char *out,
+                           size_t room)
+{
+#ifdef WEIR_ZSTD
+    /* A skippable frame of 32 bytes, which are the digest. */
+    static const char magic[] = { 0x5e, 0x2a, 0x4d, 0x18, SITE_CODER_DIGEST, 0, 0, 0 };
+    CHECK(size <= SITE_COMPRESS_MOST && dictionary.len <= SITE_COMPRESS_MOST);
+    *coder = (struct site_coder){ .coding = SITE_ZSTD, .out = out, .room = room };
+    if (room < SITE_CODER_DELTA_HEAD)
+        return false;
+    memcpy(out, magic, sizeof(magic));
+    memcpy(out + sizeof(magic), digest, SITE_CODER_DIGEST);
+    coder->len = SITE_CODER_DELTA_HEAD;
+    if (open_delta(coder, dictionary, size))
+        return true;
+    close_zstd(coder);
+#else
+    (void)coder, (void)dictionary, (void)digest, (void)size, (void)out, (void)room;
+#endif
     return false;
 }
 

@@ -34,6 +34,14 @@ enum site_coder_result {
 bool site_coder_open(struct site_coder *coder, enum site_variant coding, uint64_t size, char *out,
                      size_t room);
 
+/* The same for the difference of a file from a dictionary: `dcz`, zstd with the dictionary as the
+ * bytes before the file (RFC 9842 section 5). Borrows the dictionary, too, at most
+ * SITE_COMPRESS_MOST bytes. `digest` is its SHA-256. False, too, in a build without zstd. */
+enum { SITE_CODER_DELTA_HEAD = 40, SITE_CODER_DIGEST = 32 };
+bool site_coder_open_delta(struct site_coder *coder, struct span dictionary,
+                           const unsigned char digest[SITE_CODER_DIGEST], uint64_t size, char *out,
+                           size_t room);
+
 /* Takes the next bytes of the file. Pieces of SITE_CONTENT_PIECE bytes keep each call short: at the
  * best level a call takes up to some tenths of a second, because libraries work in blocks of 64 or
  * 128 KiB. After a result other than SITE_CODER_MORE only the close may follow. */

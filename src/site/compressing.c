@@ -16,6 +16,25 @@ bool site_compressing_has_space(const struct site_compressor *c, const struct si
            entry->cache.size_bytes + SITE_HEAD_ROOM + len <= c->plan.entry_bytes;
 }
 
+/* Under the lock. */
+static bool thread_runs(struct site_compressor *c)
+{
+    if (!c->started)
+        c->started = c->plan.start(c->plan.context);
+    return c->started;
+}
+
+bool site_compressing_add_job(struct site_compressor *c, struct site_compressing_job job)
+{
+    if (c->count == SITE_COMPRESSOR_QUEUE || !thread_runs(c))
+        return false;
+    site_cache_hold(&job.entry->cache);
+    c->queue[(c->first + c->count) % SITE_COMPRESSOR_QUEUE] = job;
+    c->count++;
+    CHECK(sem_post(&c->wake) == 0);
+    return true;
+}
+
 static void wait_until(struct site_compressor *c, uint64_t due_ns)
 {
     const struct timespec due = { .tv_sec = (time_t)(due_ns / DURATION_SECOND),
@@ -38,6 +57,22 @@ bool site_compressing_may_continue(struct site_compressor *c, const struct site_
         wait_until(c, now_ns + wait_ns);
     }
     return false;
+}
+
+bool site_compressing_use_site(struct site_compressor *c, const struct site_entry *entry)
+{
+    if (!site_compressing_may_continue(c, entry))
+        return false;
+    CHECK(pthread_mutex_lock(&c->site_lock) == 0);
+    if (!site_compressing_is_stopping(c))
+        return true;
+    site_compressing_leave_site(c);
+    return false;
+}
+
+void site_compressing_leave_site(struct site_compressor *c)
+{
+    CHECK(pthread_mutex_unlock(&c->site_lock) == 0);
 }
 
 void site_compressing_spend_since(struct site_compressor *c, uint64_t began_ns)

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * The memory of the compressor, and the steps that all its results have in common: to read a form
- * of a file piece by piece within the budget of CPU time, and to count the outcome.
+ * The memory of the compressor, and the steps that all its results have in common. They queue a
+ * job, read a form of a file piece by piece within the budget of CPU time, and count the outcome.
  *
  * Private to site/.
  */
 #pragma once
 
-#include "site/coder.h"
 #include "site/compress.h"
-#include "site/compressor.h"
 #include "site/content.h"
+#include "site/delta.h"
+#include "site/dictionary.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 
 struct site_compressing_job {
-    struct site_entry *entry; /* with a reference */
-    unsigned codings;
+    struct site_entry *entry;       /* with a reference */
+    unsigned codings;               /* of variants and tags, */
+    struct site_delta_place *place; /* or the place of a difference, */
+    const void *family;             /* or the family that gets the file as a dictionary */
 };
 
 enum site_compressing_total {
@@ -30,6 +32,9 @@ enum site_compressing_total {
     SITE_TOTAL_TAGS,
     SITE_TOTAL_BROKEN,
     SITE_TOTAL_SHARE_REFUSED,
+    SITE_TOTAL_DELTAS,
+    SITE_TOTAL_UNKNOWN,
+    SITE_TOTAL_NOTES,
     SITE_TOTALS
 };
 
@@ -43,8 +48,12 @@ struct site_compressor {
     bool started;
     unsigned first, count; /* of `queue` */
     struct site_compressing_job queue[SITE_COMPRESSOR_QUEUE];
+    struct site_deltas deltas;
+
+    pthread_mutex_t site_lock; /* the thread holds it while it uses the site of an entry */
 
     /* Of the thread alone. */
+    struct site_dictionaries dictionaries;
     struct site_compress_budget budget;
     char piece[SITE_CONTENT_PIECE];
 };
@@ -71,11 +80,20 @@ static inline bool site_compressing_is_stopping(struct site_compressor *c)
 bool site_compressing_has_space(const struct site_compressor *c, const struct site_entry *entry,
                                 size_t len);
 
+/* Queues a job, and takes a reference to its entry. Under the lock. False: the queue is full, or
+ * the thread cannot start now. */
+bool site_compressing_add_job(struct site_compressor *c, struct site_compressing_job job);
+
 /* The functions below are for the thread of the compressor. */
 
 /* Waits until the budget allows the next piece. False: it is not needed any more, because the
  * compressor stops, or because the entry has left the cache. */
 bool site_compressing_may_continue(struct site_compressor *c, const struct site_entry *entry);
+
+/* The same, for a step that uses more than the entry and its files: the site, or the rules for its
+ * paths. They are not freed before the thread leaves them. */
+bool site_compressing_use_site(struct site_compressor *c, const struct site_entry *entry);
+void site_compressing_leave_site(struct site_compressor *c);
 
 /* Charges the budget with the CPU time since `began_ns` (os_clock_thread_ns). */
 void site_compressing_spend_since(struct site_compressor *c, uint64_t began_ns);

@@ -110,6 +110,10 @@ bool site_compressor_work(struct site_compressor *compressor)
             make_variant(compressor, job.entry, (enum site_variant)v);
     if ((job.codings & SITE_MADE_TAGS) != 0)
         make_tags(compressor, job.entry);
+    if (job.place != NULL)
+        site_delta_make(compressor, job.entry, job.place);
+    if (job.family != NULL)
+        site_delta_copy(compressor, job.entry, job.family);
     site_cache_release(&job.entry->cache);
     return true;
 }
@@ -123,33 +127,12 @@ struct site_compressor *site_compressor_new(struct site_compressor_plan plan)
     if (c == NULL)
         return NULL;
     c->plan = plan;
+    c->dictionaries.bytes_most = plan.share_bytes / 2;
     c->budget = site_compress_budget_of(plan.cpu_percent, os_clock_now_ns());
     CHECK(sem_init(&c->wake, 0, 0) == 0);
-    if (pthread_mutex_init(&c->lock, NULL) != 0) {
-        free(c);
-        return NULL;
-    }
+    CHECK(pthread_mutex_init(&c->lock, NULL) == 0); /* no default mutex of Linux needs memory */
+    CHECK(pthread_mutex_init(&c->site_lock, NULL) == 0);
     return c;
-}
-
-/* Under the lock. False: the thread cannot start now. */
-static bool thread_runs(struct site_compressor *c)
-{
-    if (!c->started)
-        c->started = c->plan.start(c->plan.context);
-    return c->started;
-}
-
-/* Under the lock. */
-static bool add_job(struct site_compressor *c, struct site_entry *entry, unsigned codings)
-{
-    if (c->count == SITE_COMPRESSOR_QUEUE || !thread_runs(c))
-        return false;
-    site_cache_hold(&entry->cache);
-    c->queue[(c->first + c->count) % SITE_COMPRESSOR_QUEUE] =
-        (struct site_compressing_job){ entry, codings };
-    c->count++;
-    return true;
 }
 
 static enum site_compressor_reply queue_job(struct site_compressor *c, struct site_entry *entry,
@@ -161,12 +144,10 @@ static enum site_compressor_reply queue_job(struct site_compressor *c, struct si
         return SITE_COMPRESSOR_SHARE_IN_USE;
     if (pthread_mutex_trylock(&c->lock) != 0)
         return SITE_COMPRESSOR_BUSY;
-    const bool added = add_job(c, entry, codings);
+    const struct site_compressing_job job = { .entry = entry, .codings = codings };
+    const bool added = site_compressing_add_job(c, job);
     CHECK(pthread_mutex_unlock(&c->lock) == 0);
-    if (!added)
-        return SITE_COMPRESSOR_QUEUE_FULL;
-    CHECK(sem_post(&c->wake) == 0);
-    return SITE_COMPRESSOR_TAKEN;
+    return added ? SITE_COMPRESSOR_TAKEN : SITE_COMPRESSOR_QUEUE_FULL;
 }
 
 enum site_compressor_reply site_compressor_request(struct site_compressor *compressor,
@@ -199,6 +180,8 @@ void site_compressor_stop(struct site_compressor *compressor)
     struct site_compressing_job job;
     atomic_store_explicit(&compressor->stopping, true, memory_order_release);
     CHECK(sem_post(&compressor->wake) == 0);
+    CHECK(pthread_mutex_lock(&compressor->site_lock) == 0);
+    CHECK(pthread_mutex_unlock(&compressor->site_lock) == 0);
     while (take_job(compressor, &job))
         site_cache_release(&job.entry->cache);
 }
@@ -208,7 +191,10 @@ void site_compressor_free(struct site_compressor *compressor)
     if (compressor == NULL)
         return;
     CHECK(pthread_mutex_destroy(&compressor->lock) == 0);
+    CHECK(pthread_mutex_destroy(&compressor->site_lock) == 0);
     CHECK(sem_destroy(&compressor->wake) == 0);
+    site_deltas_done(&compressor->deltas);
+    site_dictionary_done(&compressor->dictionaries);
     free(compressor);
 }
 
@@ -227,5 +213,8 @@ struct site_compressor_totals site_compressor_totals(const struct site_compresso
         .tags = total[SITE_TOTAL_TAGS],
         .broken = total[SITE_TOTAL_BROKEN],
         .share_refused = total[SITE_TOTAL_SHARE_REFUSED],
+        .deltas = total[SITE_TOTAL_DELTAS],
+        .unknown = total[SITE_TOTAL_UNKNOWN],
+        .notes = total[SITE_TOTAL_NOTES],
     };
 }

@@ -43,7 +43,8 @@ struct site_compressor *site_compressor_new(struct site_compressor_plan plan);
 bool site_compressor_work(struct site_compressor *compressor);
 
 /* Has site_compressor_work return false after the piece under way (site/coder.h), and
- * drops everything that waits. No request follows. */
+ * drops everything that waits. No request follows. After it the thread uses entries alone, and no
+ * site. For that it waits until a lookup of the thread on the disk has ended. */
 void site_compressor_stop(struct site_compressor *compressor);
 
 /* Frees it after the stop. The thread has ended, or never started. Accepts NULL. */
@@ -76,5 +77,8 @@ struct site_compressor_totals {
     uint64_t tags;          /* of files that were read for them */
     uint64_t broken;        /* files that changed meanwhile or left the cache, or no memory */
     uint64_t share_refused; /* results without space (SITE_COMPRESSOR_SHARE_IN_USE) */
+    uint64_t deltas;        /* differences made (site/delta.h); not among `variants` */
+    uint64_t unknown;       /* differences not made, because the dictionary is unknown */
+    uint64_t notes;         /* files that were copied as dictionaries */
 };
 struct site_compressor_totals site_compressor_totals(const struct site_compressor *compressor);

@@ -3,9 +3,7 @@
  * Entries: small files are read into memory, one whole version of each; large files stay open.
  * An entry of a file that was compressed since is made of the entry before it, without reading.
  * The validators of each version (entity tag, modification time) and its identity on the disk are
- * set here, once.
- *
- * Using and evicting entries is up to the caller and the cache.
+ * set here, once. Using and evicting entries is up to the caller and the cache.
  */
 #include "site/load.h"
 
@@ -177,8 +175,7 @@ static struct loaded *new_entry(const struct site *site, struct span key, uint64
     memcpy(loaded->key, key.at, key.len);
     if (markdown.len > 0)
         memcpy(loaded->key + key.len, markdown.at, markdown.len);
-    loaded->settled = true;
-    loaded->whole = true;
+    loaded->settled = loaded->whole = true;
     loaded->head_room = SITE_HEAD_ROOM + 2 * site->options->fields_max;
 
     struct site_entry *entry = &loaded->entry;
@@ -331,11 +328,9 @@ static void use_tags(struct loaded *loaded, const struct loaded *old)
                 site_content_digest_etag(loaded->etag[v], &old->made.digest[v]);
 }
 
-static bool add_form(struct loaded *loaded, int v, struct span form)
+static bool add_form(struct loaded *loaded, int v, struct span form, const struct site_file *plain)
 {
-    const struct site_file *plain = &loaded->entry.file[SITE_PLAIN];
     struct site_file *file = &loaded->entry.file[v];
-
     if (!site_content_copy(file, loaded->head_room, form))
         return false;
     file->modified_ns = plain->modified_ns;
@@ -366,7 +361,8 @@ static bool fill_from(struct loaded *loaded, const struct loaded *old, unsigned 
         const bool is_ready = (ready & 1u << v) != 0;
         if (!is_ready && (old->entry.made & 1u << v) == 0)
             continue;
-        if (!add_form(loaded, v, is_ready ? old->made.form[v] : span_of(made->body, made->size)))
+        if (!add_form(loaded, v, is_ready ? old->made.form[v] : span_of(made->body, made->size),
+                      &entry->file[SITE_PLAIN]))
             return false;
     }
     measure_entry(loaded);
@@ -397,6 +393,22 @@ struct site_entry *site_load_with_made(struct site_entry *entry, struct site_loo
         site_made_offer(&loaded->entry, &loaded->made);
     atomic_store_explicit(&loaded->entry.untagged, can_be_tagged(loaded), memory_order_relaxed);
     site_made_offer_later(&old->made, ready);
+    return &loaded->entry;
+}
+
+struct site_entry *site_load_delta(const struct site_entry *of, struct span key, uint64_t hash,
+                                   struct span bytes)
+{
+    struct loaded *loaded = new_entry(of->site, key, hash, SPAN(""));
+    if (loaded == NULL)
+        return NULL;
+    if (!add_form(loaded, SITE_PLAIN, bytes, &of->file[SITE_PLAIN])) {
+        release_entry(&loaded->entry.cache);
+        return NULL;
+    }
+    loaded->entry.type = of->type;
+    loaded->entry.delta = true;
+    measure_entry(loaded);
     return &loaded->entry;
 }
 

@@ -31,6 +31,12 @@ bool site_load_matches(const struct site_entry *entry, const struct site_lookup 
  * now. */
 struct site_entry *site_load_with_made(struct site_entry *entry, struct site_lookup *lookup);
 
+/* An entry for `key` whose plain form is a copy of `bytes`: the difference of the plain file of
+ * `of` from a dictionary. It has one reference, the caller's, and is never compared with the disk.
+ * NULL without memory. */
+struct site_entry *site_load_delta(const struct site_entry *of, struct span key, uint64_t hash,
+                                   struct span bytes);
+
 /* For the compressor, which holds the entry: its part of it, whether an open form still is the
  * version that was loaded, and whether that form can have the tag of its content, and has none. */
 struct site_made *site_load_made(struct site_entry *entry);

@@ -85,14 +85,19 @@ static void announce(struct site_entry *entry, struct site_made *made, uint8_t r
     atomic_fetch_sub_explicit(&entry->checked_ns, SITE_FRESH_NS, memory_order_release);
 }
 
-void site_made_give(struct site_entry *entry, struct site_made *made, enum site_variant coding,
-                    char *bytes, size_t room, size_t len)
+void site_made_shrink(char *bytes, size_t room, size_t len)
 {
     const size_t used = whole_pages(len), all = whole_pages(room);
-    CHECK(len > 0 && coding < SITE_PLAIN && made->form[coding].len == 0);
     if (used < all)
         (void)munmap(bytes + used,
                      all - used); /* can fail only for want of memory; then they stay */
+}
+
+void site_made_give(struct site_entry *entry, struct site_made *made, enum site_variant coding,
+                    char *bytes, size_t room, size_t len)
+{
+    CHECK(len > 0 && coding < SITE_PLAIN && made->form[coding].len == 0);
+    site_made_shrink(bytes, room, len);
     made->form[coding] = span_of(bytes, len);
     site_made_count(len, 0);
     announce(entry, made, (uint8_t)(1u << coding));

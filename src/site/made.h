@@ -51,6 +51,9 @@ void site_made_return(struct site_made *made, unsigned codings);
 char *site_made_allocate(size_t room);
 void site_made_free(char *bytes, size_t room);
 
+/* Returns the memory behind the first `len` bytes. The memory has `len` bytes of space then. */
+void site_made_shrink(char *bytes, size_t room, size_t len);
+
 /* The compressor has made a form: the first `len` bytes of `room`. Takes the memory. The next
  * request for the entry compares it with the disk, and takes the form. */
 void site_made_give(struct site_entry *entry, struct site_made *made, enum site_variant coding,

@@ -106,6 +106,9 @@ struct site_entry {
                              beside page.md. Else empty */
     bool html_only;       /* the caller's: the page is never sent in Markdown */
     bool guarded;         /* the caller's: it checks each request before it sends the entry */
+    bool no_transform;    /* the caller's: its rules allow no forms but those on the disk */
+    bool delta;           /* its bytes are a difference from a dictionary (site/delta.h) */
+    _Atomic bool noted;   /* the compressor has its file as a dictionary */
     const void *rule;     /* the caller's: what else of a request the head depends on; or NULL */
     bool negotiable;      /* it has or may get more than one variant, so the answer depends on
                          Accept-Encoding */

@@ -17,6 +17,10 @@
 #include <cmocka.h>
 #include <zlib.h>
 
+#ifdef WEIR_ZSTD
+#include <zstd.h>
+#endif
+
 enum { TEXT_BYTES = 300 * 1000 };
 
 static char text[TEXT_BYTES], noise[TEXT_BYTES], out[TEXT_BYTES], other[TEXT_BYTES];
@@ -148,6 +152,68 @@ static void a_file_can_be_given_up_at_any_piece(void **state)
     }
 }
 
+#ifdef WEIR_ZSTD
+
+static const unsigned char digest[SITE_CODER_DIGEST] = "a digest that is just 32 bytes.";
+
+/* `other` is `text` with some bytes in between, and follows it in a bundle. */
+static size_t change_text(void)
+{
+    memcpy(other, "/* new */", 9);
+    memcpy(other + 9, text, 100 * 1000);
+    memcpy(other + 9 + 100 * 1000, "/* also new */", 14);
+    memcpy(other + 23 + 100 * 1000, text + 100 * 1000, 50 * 1000);
+    return 150 * 1000 + 23;
+}
+
+static size_t encode_delta(struct span dictionary, struct span in, size_t room)
+{
+    struct site_coder coder;
+    enum site_coder_result result = SITE_CODER_MORE;
+    assert_true(site_coder_open_delta(&coder, dictionary, digest, in.len, out, room));
+    while (in.len > 0 && result == SITE_CODER_MORE) {
+        const struct span part = span_first(in, SITE_CONTENT_PIECE);
+        in = span_skip(in, part.len);
+        result = site_coder_feed(&coder, part, in.len == 0);
+    }
+    const size_t len = coder.len;
+    site_coder_close(&coder);
+    return result == SITE_CODER_DONE ? len : 0;
+}
+
+static void a_difference_is_small_and_decodes_with_its_dictionary(void **state)
+{
+    (void)state;
+    static char plain[TEXT_BYTES];
+    const size_t size = change_text();
+    const size_t len = encode_delta(span_of(text, 150 * 1000), span_of(other, size), TEXT_BYTES);
+    assert_in_range(len, SITE_CODER_DELTA_HEAD + 20, 1000);
+    /* RFC 9842 section 5: a skippable frame, and then the frame of zstd. */
+    assert_memory_equal(out, "\x5e\x2a\x4d\x18\x20\0\0\0", 8);
+    assert_memory_equal(out + 8, digest, SITE_CODER_DIGEST);
+    ZSTD_DCtx *decoder = ZSTD_createDCtx();
+    assert_non_null(decoder);
+    assert_false(ZSTD_isError(ZSTD_DCtx_refPrefix(decoder, text, 150 * 1000)));
+    assert_int_equal(ZSTD_decompressDCtx(decoder, plain, TEXT_BYTES, out + SITE_CODER_DELTA_HEAD,
+                                         len - SITE_CODER_DELTA_HEAD),
+                     size);
+    assert_memory_equal(plain, other, size);
+    assert_true(ZSTD_isError(ZSTD_decompressDCtx(
+        decoder, plain, TEXT_BYTES, out + SITE_CODER_DELTA_HEAD, len - SITE_CODER_DELTA_HEAD)));
+    assert_int_equal(ZSTD_freeDCtx(decoder), 0);
+}
+
+static void a_difference_without_space_is_full(void **state)
+{
+    (void)state;
+    struct site_coder coder;
+    assert_int_equal(encode_delta(span_of(noise, 2000), span_of(text, 50 * 1000), 1000), 0);
+    assert_false(site_coder_open_delta(&coder, span_of(noise, 2000), digest, 50 * 1000, out,
+                                       SITE_CODER_DELTA_HEAD - 1));
+}
+
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +222,10 @@ int main(void)
         cmocka_unit_test(gzip_decodes_to_the_text),
         cmocka_unit_test(a_result_without_space_is_full_and_never_written_past),
         cmocka_unit_test(a_file_can_be_given_up_at_any_piece),
+#ifdef WEIR_ZSTD
+        cmocka_unit_test(a_difference_is_small_and_decodes_with_its_dictionary),
+        cmocka_unit_test(a_difference_without_space_is_full),
+#endif
     };
     return cmocka_run_group_tests(tests, fill_texts, NULL);
 }

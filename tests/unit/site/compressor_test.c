@@ -3,55 +3,12 @@
  * The compressor and the variants that it leaves in the cache. Its thread is real. A test waits
  * until the thread has counted a result, and lets the site's time pass by itself.
  */
-#include "site/coder.h"
-#include "support/compressing.h"
-#include "unit/site/fixture.h"
+#include "unit/site/bench.h"
 
 #include <unistd.h>
 #include <zlib.h>
 
-enum { TEXT_BYTES = 5000, MEMORY_MAX = 64 * 1024, GZIP = 1 << SITE_GZIP };
-
-struct bench {
-    struct fixture *f;
-    struct site_compressor *compressor;
-    char text[TEXT_BYTES + 1];
-};
-
-static struct bench bench;
-
-static void begin_with(struct fixture *f, size_t body_max, size_t share_bytes)
-{
-    f->options.compress = site_coder_codings();
-    f->options.body_max = body_max;
-    reopen(f);
-    bench.f = f;
-    bench.compressor =
-        site_compressor_new((struct site_compressor_plan){ .cpu_percent = 100,
-                                                           .share_bytes = share_bytes,
-                                                           .entry_bytes = 128 * 1024,
-                                                           .start = start_compressing,
-                                                           .context = &bench.compressor });
-    assert_non_null(bench.compressor);
-    for (size_t i = 0; i < TEXT_BYTES; i++)
-        bench.text[i] = "a line of text\n"[i % 15];
-    tree_write(&f->tree, "root/a.txt", bench.text);
-}
-
-static void begin(struct fixture *f, size_t body_max)
-{
-    begin_with(f, body_max, 1024 * 1024);
-}
-
-static void end(void)
-{
-    end_compressing(bench.compressor);
-}
-
-static struct site_compressor_totals totals(void)
-{
-    return site_compressor_totals(bench.compressor);
-}
+enum { GZIP = 1 << SITE_GZIP };
 
 static uint64_t results(void)
 {
