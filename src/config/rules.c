@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "config/address.h"
 #include "config/cors.h"
+#include "config/dictionary.h"
 #include "config/field.h"
 #include "rules/lifetime.h"
 #include "rules/rules.h"
@@ -349,8 +350,8 @@ static bool changes_nothing(const struct rules_rule *rule)
 {
     return rule->action == RULES_SERVE && rule->field_count == 0 && rule->network_count == 0 &&
            rule->listing == RULES_UNSET && rule->hidden == RULES_UNSET &&
-           rule->markdown == RULES_UNSET && rule->auth == RULES_UNSET && !rule->index &&
-           !rule->fallback && !rule->error_pages;
+           rule->markdown == RULES_UNSET && rule->dictionary == RULES_UNSET &&
+           rule->auth == RULES_UNSET && !rule->index && !rule->fallback && !rule->error_pages;
 }
 
 static void make_rule(const struct making *m, const char *root)
@@ -376,6 +377,9 @@ static void make_rule(const struct making *m, const char *root)
         check_stars(m, rewrite, "rewrite");
         check_rewritten(m, rewrite, root);
     }
+    rule->dictionary = choice_of(m, SETTING_path_dictionary, m->path->path_dictionary);
+    if (rule->dictionary == RULES_ON)
+        config_dictionary_make(m->store, m->values, m->path->pattern, rule);
     /* An error may be why a section has no setting left. */
     if (m->store->problems.error_count == 0 && changes_nothing(rule))
         config_problem_warning(&m->store->problems, m->values->origin,

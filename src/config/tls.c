@@ -151,6 +151,9 @@ static void check_site_without_tls(struct config_store *store,
         warn_of_no_effect(store, site, SETTING_tls_certificates);
     if (!has_proxy)
         warn_of_no_effect(store, site, SETTING_hsts_s);
+    for (const struct config_section_values *path = site->paths; path && !has_proxy;
+         path = path->next)
+        warn_of_no_effect(store, path, SETTING_path_dictionary);
 }
 
 /* The server can make a certificate for this machine alone, and needs one of the operator for

@@ -38,6 +38,8 @@ static void take_choices(const struct rules_rule *rule, struct rules_match *matc
         match->markdown = rule->markdown;
     if (rule->hidden != RULES_UNSET)
         match->hidden = rule->hidden;
+    if (rule->dictionary != RULES_UNSET)
+        match->dictionary = rule->dictionary == RULES_ON ? rule : NULL;
     if (rule->index)
         match->index = rule->index;
     if (rule->fallback)
@@ -57,6 +59,7 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
     ret_match->index = NULL;
     ret_match->fallback = NULL;
     ret_match->actor = ret_match->gate = ret_match->cors = ret_match->pages = NULL;
+    ret_match->dictionary = NULL;
     ret_match->is_private = false;
     for (unsigned i = 0; i < rules->count; i++) {
         const struct rules_rule *rule = &rules->rule[i];
@@ -288,10 +291,12 @@ size_t rules_joins_most(const struct rules *rules)
 
 size_t rules_fields_most(const struct rules *rules)
 {
-    size_t most = 0, cors = 0, of_password = 0;
+    size_t most = 0, cors = 0, of_password = 0, dictionary = 0;
     for (unsigned i = 0; i < rules->count; i++) {
         const size_t of_cors = bytes_of_cors(&rules->rule[i]);
         cors = of_cors > cors ? of_cors : cors;
+        if (rules->rule[i].dictionary_line.len > dictionary)
+            dictionary = rules->rule[i].dictionary_line.len;
         of_password = rules->rule[i].auth == RULES_ON ? private_line.len : of_password;
         for (size_t k = 0; k < rules->rule[i].field_count; k++) {
             size_t of_name = 0;
@@ -302,7 +307,7 @@ size_t rules_fields_most(const struct rules *rules)
             most += of_name;
         }
     }
-    return most + cors + of_password + rules_joins_most(rules);
+    return most + cors + of_password + dictionary + rules_joins_most(rules);
 }
 
 void rules_add_digest(const struct rules *rules, const struct rules_match *match, struct buf *out)

@@ -63,6 +63,10 @@ struct rules_rule {
     const char *fallback;       /* for absent paths, below the root; empty: none; NULL: not set */
     const char *error_pages;    /* folder with pages of errors; NULL: not set */
     unsigned error_folder;      /* with error_pages: its number, from 1; the caller's */
+    /* Clients keep the files as compression dictionaries: RULES_ON, with the line
+     * `Use-As-Dictionary: ...` and CRLF. */
+    enum rules_choice dictionary;
+    struct span dictionary_line;
     enum rules_action action;
     bool if_absent;             /* it acts only where no file answers */
     unsigned status;            /* of RULES_REDIRECT and RULES_STATUS */
@@ -86,6 +90,8 @@ struct rules_match {
     const struct rules_rule *actor; /* the rule whose action decides, or NULL */
     const struct rules_rule *gate;  /* the last rule with networks, or NULL */
     const struct rules_rule *cors;  /* the last rule about origins, or NULL */
+    /* The last rule about dictionaries if it is on, or NULL. */
+    const struct rules_rule *dictionary;
     struct rules_captures captures; /* of `actor` */
     enum rules_choice listing;      /* of the last rule that sets it, as the next four */
     enum rules_choice markdown;
@@ -99,7 +105,7 @@ struct rules_match {
 /* Whether the answer depends on more than the path, so that each request has to be checked. */
 static inline bool rules_match_is_guarded(const struct rules_match *match)
 {
-    return match->gate != NULL;
+    return match->gate != NULL || match->dictionary != NULL;
 }
 
 /* Finds the rules that cover `path`: decoded, normalised, or empty for a request without a path.

@@ -4,6 +4,7 @@
 #include "http/accept.h"
 #include "http/head.h"
 #include "http2/response.h"
+#include "session/delta.h"
 #include "session/markdown.h"
 #include "session/rules.h"
 #include "session/tally.h"
@@ -26,6 +27,8 @@ static void add_lines(const struct session_exchange *x, struct buf *head, enum h
         buf_add(head, SPAN("Vary: Accept\r\n"));
     if (__builtin_expect(x->origin_line.len > 0, 0))
         buf_add(head, x->origin_line);
+    if (__builtin_expect(x->dictionary_line.len > 0, 0) && status == HTTP_OK)
+        buf_add(head, x->dictionary_line);
     if (__builtin_expect(x->secure, 0) && x->site)
         buf_add(head, x->site->fields.over_tls);
     if (x->site)
@@ -93,6 +96,7 @@ static void add_rule_fields(const struct session_exchange *x, struct site_entry 
     if (!forbid_transforming(span_of(head->at + begin, head->len - begin)))
         return;
     session_trace_note(x, no_transform, true);
+    entry->no_transform = true;
     atomic_store_explicit(&entry->missing, 0, memory_order_relaxed);
 }
 
@@ -131,7 +135,9 @@ static bool prepare_heads(const struct session_exchange *x, struct site_entry *e
         file->marks[SESSION_MARK_TYPE] = (uint16_t)head.len;
         http_head_add_field(&head, SPAN("Content-Type"), entry->type);
         file->marks[SESSION_MARK_ENCODING] = (uint16_t)head.len;
-        if (v != SITE_PLAIN)
+        if (entry->delta)
+            http_head_add_field(&head, SPAN("Content-Encoding"), SPAN("dcz"));
+        else if (v != SITE_PLAIN)
             http_head_add_field(&head, SPAN("Content-Encoding"),
                                 http_accept_coding_name((enum http_coding)v));
         if ((entry->made & (1u << v)) == 0) /* ranges are those of the plain file */
@@ -139,7 +145,10 @@ static bool prepare_heads(const struct session_exchange *x, struct site_entry *e
         file->marks[SESSION_MARK_VALIDATORS] = (uint16_t)head.len;
         http_head_add_validators(&head,
                                  (struct http_validators){ file->etag, file->last_modified_s });
-        add_choices(entry, &head);
+        if (session_delta_concerns(x, entry))
+            http_head_add_field(&head, SPAN("Vary"), SPAN("Accept-Encoding, Available-Dictionary"));
+        else
+            add_choices(entry, &head);
         if (x->match)
             add_rule_fields(x, entry, &head);
         session_head_end(x, &head);

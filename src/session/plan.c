@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "http/accept.h"
+#include "session/delta.h"
 #include "session/guard.h"
 #include "session/head.h"
 #include "session/hosts.h"
@@ -79,6 +80,8 @@ static void answer_form(struct session_exchange *x, struct site_entry *entry, bo
     struct site_entry *page;
     bool page_fresh;
     if (!prefers_markdown(x, entry, fresh)) {
+        if (known && known->dictionary)
+            session_delta_choose(x, &entry, &fresh);
         answer_found(x, entry, fresh);
         return;
     }

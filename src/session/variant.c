@@ -25,7 +25,7 @@ static bool forbids_transforming(const struct session_exchange *x)
 /* With one of these fields the answer may have to be the file as it is on the disk. */
 enum { FIELDS_FOR_STORED = 1u << HTTP_FIELD_RANGE | 1u << HTTP_FIELD_CACHE_CONTROL };
 
-static bool wants_stored(const struct session_exchange *x)
+bool session_variant_wants_stored(const struct session_exchange *x)
 {
     const bool ranged = x->request->method == HTTP_GET &&
                         http_request_has(x->request, HTTP_FIELD_RANGE);
@@ -80,7 +80,8 @@ const struct site_file *session_variant_choose(const struct session_exchange *x,
     const struct http_accept_weights weights = http_accept_weigh(field);
     unsigned missing = atomic_load_explicit(&entry->missing, memory_order_relaxed);
     unsigned forms = entry->variants;
-    if (__builtin_expect((x->request->present & FIELDS_FOR_STORED) != 0, 0) && wants_stored(x)) {
+    if (__builtin_expect((x->request->present & FIELDS_FOR_STORED) != 0, 0) &&
+        session_variant_wants_stored(x)) {
         forms &= ~(unsigned)entry->made;
         missing = 0;
     }

@@ -18,3 +18,7 @@ const struct site_file *session_variant_choose(const struct session_exchange *x,
 
 /* Has the compressor read the open files of the entry that have no tag yet. */
 void session_variant_request_tags(const struct session_exchange *x, struct site_entry *entry);
+
+/* Whether the request has to be answered with bytes of the disk: it has a range, or forbids
+ * transforming. */
+bool session_variant_wants_stored(const struct session_exchange *x);

@@ -81,6 +81,7 @@ static void add_files(struct buf *text, const struct rules_rule *rule)
     add_choice(text, "hidden", rule->hidden);
     add_choice(text, "listing", rule->listing);
     add_choice(text, "markdown", rule->markdown);
+    add_choice(text, "dictionary", rule->dictionary);
 }
 
 static void add_password(struct buf *text, const struct config_site *site,

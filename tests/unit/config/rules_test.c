@@ -181,6 +181,49 @@ static void a_section_can_have_pages_of_errors(void **state)
                     "folder\n");
 }
 
+static void assert_line(const struct rules_rule *rule, const char *line)
+{
+    assert_int_equal(rule->dictionary, RULES_ON);
+    assert_true(span_equal(rule->dictionary_line, span_text(line)));
+}
+
+static void a_section_can_turn_dictionaries_on_and_off(void **state)
+{
+    (void)state;
+    struct config_store *store =
+        read_text(SITE "[path /a/app.*.js]\ndictionary = on\n[path /b/**/*d/c*]\ndictionary = on\n"
+                       "[path /a/b/**]\ndictionary = off\n[path /a/c/**]\nlisting = on\n");
+    const struct rules_rule *rule = config_read_result(store)->sites[0].rules->rule;
+    assert_int_equal(config_read_errors(store), 0);
+    assert_int_equal(rule[0].dictionary, RULES_UNSET);
+    assert_line(&rule[1], "Use-As-Dictionary: match=\"/a/app.*.js\"\r\n");
+    assert_line(&rule[2], "Use-As-Dictionary: match=\"/b/*/*d/c*\"\r\n");
+    assert_int_equal(rule[3].dictionary, RULES_OFF);
+    assert_int_equal(rule[4].dictionary, RULES_UNSET);
+    config_read_free(store);
+}
+
+static void refuses_dictionaries_with_patterns_that_browsers_read_in_another_way(void **state)
+{
+    (void)state;
+    static const char *const patterns[] = { "/a:b", "/a(b)", "/{a}", "/a#b", "/a+", "/\xc3\xa4" };
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        char text[256], expected[512];
+        (void)snprintf(text, sizeof(text), SITE "[path %s]\ndictionary = on\n", patterns[i]);
+        (void)snprintf(expected, sizeof(expected),
+                       "weir.conf:4: error: dictionary: browsers read a character of the pattern "
+                       "`%s` in another way. Letters, digits and - . _ ~ ! $ & ' , ; = @ / * are "
+                       "possible\n",
+                       patterns[i]);
+        struct config_store *store = read_text(text);
+        char *problems = problems_of(store);
+        if (!strstr(problems, expected))
+            fail_msg("%s: %s", patterns[i], problems);
+        free(problems);
+        config_read_free(store);
+    }
+}
+
 static void a_section_can_need_a_password_or_none(void **state)
 {
     (void)state;
@@ -577,6 +620,8 @@ int main(void)
         cmocka_unit_test(a_section_can_turn_listings_on_and_off),
         cmocka_unit_test(a_section_can_say_which_files_answer),
         cmocka_unit_test(a_section_can_have_pages_of_errors),
+        cmocka_unit_test(a_section_can_turn_dictionaries_on_and_off),
+        cmocka_unit_test(refuses_dictionaries_with_patterns_that_browsers_read_in_another_way),
         cmocka_unit_test(a_section_can_need_a_password_or_none),
         cmocka_unit_test(reports_passwords_that_a_later_section_replaces),
         cmocka_unit_test(reports_passwords_without_effect),

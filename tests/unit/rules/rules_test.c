@@ -139,6 +139,30 @@ static void the_last_rule_with_networks_is_the_gate(void **state)
     assert_ptr_equal(match.gate, &some[3]);
 }
 
+static void the_last_rule_about_dictionaries_decides_if_it_is_on(void **state)
+{
+    (void)state;
+    static struct rules_rule some[4] = {
+        [1] = { .dictionary = RULES_ON, .dictionary_line = SPAN("a line of 18 bytes") },
+        [2] = { .dictionary = RULES_OFF },
+    };
+    static const char *const patterns[] = { "/**", "/a/**", "/a/b/**", "/a/c/**" };
+    const struct rules all = { .rule = some, .count = 4 };
+    struct rules_match match;
+    const char *reason;
+    for (size_t i = 0; i < 4; i++)
+        assert_true(rules_pattern_parse(span_text(patterns[i]), &some[i].pattern, &reason));
+    rules_find(&all, SPAN("/b"), &match);
+    assert_null(match.dictionary);
+    assert_false(rules_match_is_guarded(&match));
+    rules_find(&all, SPAN("/a/c/x"), &match);
+    assert_ptr_equal(match.dictionary, &some[1]);
+    assert_true(rules_match_is_guarded(&match));
+    rules_find(&all, SPAN("/a/b/x"), &match);
+    assert_null(match.dictionary);
+    assert_int_equal(rules_fields_most(&all), 18);
+}
+
 static void the_line_for_an_origin_is_that_of_the_last_rule_about_origins(void **state)
 {
     (void)state;
@@ -362,6 +386,7 @@ int main(void)
         cmocka_unit_test(errors_have_the_fields_that_are_meant_for_them),
         cmocka_unit_test(the_last_rule_with_an_action_decides),
         cmocka_unit_test(the_last_rule_with_networks_is_the_gate),
+        cmocka_unit_test(the_last_rule_about_dictionaries_decides_if_it_is_on),
         cmocka_unit_test(the_line_for_an_origin_is_that_of_the_last_rule_about_origins),
         cmocka_unit_test(the_digest_tells_sets_of_rules_apart),
         cmocka_unit_test(the_most_bytes_are_those_of_the_longest_lines_of_each_name),
