@@ -81,10 +81,7 @@ void session_delta_choose(struct session_exchange *x, struct site_entry **entry,
     if (!x->secure || !session_delta_concerns(x, *entry))
         return;
     x->dictionary_line = x->match->dictionary->dictionary_line;
-    if (!compressor) /* a trace has none */
-        return;
-    site_delta_note(compressor, *entry, x->match->dictionary);
-    if (*fresh) /* this request publishes it */
+    if (!compressor || *fresh) /* a trace has none; this request publishes a fresh entry */
         return;
     struct site_entry *delta = find_delta(x, *entry, &is_new);
     if (!delta)
@@ -92,4 +89,11 @@ void session_delta_choose(struct session_exchange *x, struct site_entry **entry,
     *entry = delta;
     *fresh = is_new;
     stats_writer_add(&x->thread->stats, STATS_delta_answers, 1);
+}
+
+void session_delta_note(const struct session_exchange *x, struct site_entry *entry)
+{
+    struct site_compressor *compressor = x->thread->shared->compressor;
+    if (compressor && x->dictionary_line.len > 0 && !entry->delta)
+        site_delta_note(compressor, entry, x->match->dictionary);
 }

@@ -21,3 +21,8 @@ bool session_delta_concerns(const struct session_exchange *x, const struct site_
 /* A lookup has found *entry for the request below x->match. Announces it as a dictionary, and puts
  * the difference that the client can use in its place. *fresh: it is not published yet. */
 void session_delta_choose(struct session_exchange *x, struct site_entry **entry, bool *fresh);
+
+/* The cache has the entry that session_delta_choose has left. If the client may keep its file as a
+ * dictionary, the compressor gets it, too. Call it after the entry is published, because its bytes
+ * may move before. */
+void session_delta_note(const struct session_exchange *x, struct site_entry *entry);

@@ -72,6 +72,17 @@ static bool prefers_markdown(const struct session_exchange *x, const struct site
     return entry->markdown.len > 0 && !html_only && session_markdown_is_preferred(x);
 }
 
+/* Answers with a file of a path with dictionaries, or with its difference from one. */
+static void answer_with_dictionary(struct session_exchange *x, struct site_entry *entry, bool fresh)
+{
+    session_delta_choose(x, &entry, &fresh);
+    const enum session_publication published = fresh ? session_head_publish(x, entry)
+                                                     : SESSION_PUBLISHED;
+    if (published == SESSION_PUBLISHED)
+        session_delta_note(x, entry);
+    answer_published(x, entry, fresh, published);
+}
+
 /* Answers with a file, or with its page in Markdown if the client prefers that. */
 static void answer_form(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
@@ -81,8 +92,9 @@ static void answer_form(struct session_exchange *x, struct site_entry *entry, bo
     bool page_fresh;
     if (!prefers_markdown(x, entry, fresh)) {
         if (known && known->dictionary)
-            session_delta_choose(x, &entry, &fresh);
-        answer_found(x, entry, fresh);
+            answer_with_dictionary(x, entry, fresh);
+        else
+            answer_found(x, entry, fresh);
         return;
     }
     if (!known && x->site->rules) {
