@@ -61,10 +61,11 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
     ret_match->actor = ret_match->gate = ret_match->cors = ret_match->pages = NULL;
     ret_match->dictionary = NULL;
     ret_match->is_private = false;
-    for (unsigned i = 0; i < rules->count; i++) {
-        const struct rules_rule *rule = &rules->rule[i];
+    const struct rules_rule *const end = rules->rule + rules->count;
+    for (const struct rules_rule *rule = rules->rule; rule < end; rule++) {
         if (!covers(rule, path, head, &captures))
             continue;
+        const unsigned i = (unsigned)(rule - rules->rule);
         ret_match->bits[i / 64] |= UINT64_C(1) << i % 64;
         if (rule->field_count > 0)
             ret_match->last = i;

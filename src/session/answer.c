@@ -356,10 +356,13 @@ static struct site_entry *find_own_page(struct session_exchange *x, enum http_st
 {
     if (!may_see_page(x, status))
         return NULL;
-    const struct rules_rule *rule = session_rules_pages(x);
-    struct site_entry *page = rule ? find_page_in(x, rule->error_folder, status, ret_owned) : NULL;
-    session_trace_note(x, pages, rule);
-    session_trace_note(x, page_of_path, page != NULL);
+    const struct rules_rule *rule = x->site->rules ? session_rules_pages(x) : NULL;
+    struct site_entry *page = NULL;
+    if (__builtin_expect(rule != NULL, 0)) {
+        page = find_page_in(x, rule->error_folder, status, ret_owned);
+        session_trace_note(x, pages, rule);
+        session_trace_note(x, page_of_path, page != NULL);
+    }
     return page ? page : find_page_in(x, 0, status, ret_owned);
 }
 

@@ -333,6 +333,8 @@ static void plan_by_rules(struct session_exchange *x)
         answer_form(x, kept, false);
         return;
     }
+    if (session_rules_answer_at_once(x))
+        return;
     rules_find(x->site->rules, x->target.path, &match);
     match.is_private = session_rules_are_private(x);
     session_trace_note(x, ruled, true);

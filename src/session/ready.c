@@ -2,6 +2,7 @@
 #include "session/ready.h"
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "http/head.h"
 #include "http2/response.h"
 #include "session/answer.h"
@@ -109,6 +110,13 @@ static void move_answer(const struct making *m, char *memory, struct session_rea
         move_span(m, memory, spans[i]);
 }
 
+/* Whether the redirect is the answer to every request for the path of the rule, which is one. */
+static bool is_for_everybody(const struct rules_rule *rule, const struct rules_match *match)
+{
+    return match->actor == rule && rule->action == RULES_REDIRECT && !rule->if_absent &&
+           rule->pattern.form == RULES_PATTERN_PLAIN && !match->gate && !match->cors;
+}
+
 /* Makes the answers of a rule. One that does not fit is left out. False: there is no memory. */
 static bool make_answers(const struct rules *rules, const struct rules_rule *rule,
                          struct span server_field, struct session_ready *ready)
@@ -131,6 +139,9 @@ static bool make_answers(const struct rules *rules, const struct rules_rule *rul
     }
     if (m.lines.len == 0)
         return true;
+    if (is_for_everybody(rule, &match))
+        ready->path = rule->pattern.text;
+    ready->has_query = rule->target.has_query;
     ready->memory = malloc(m.lines.len + m.blocks.len);
     if (!ready->memory)
         return false;
@@ -146,25 +157,62 @@ static unsigned count_of(const struct rules *rules)
     return rules->count + rules->list_count;
 }
 
-struct session_ready *session_ready_new(const struct rules *rules, struct span server_field)
+/* The slot of the path, or the empty one where it would be. */
+static const struct session_ready **find_slot(const struct session_ready_set *set, struct span path)
 {
-    struct session_ready *ready = calloc(count_of(rules), sizeof(*ready));
-    if (!ready)
-        return NULL;
-    for (unsigned i = 0; i < count_of(rules); i++) {
-        const struct rules_rule *rule = i < rules->count ? &rules->rule[i]
-                                                         : &rules->list[i - rules->count];
-        if (!make_answers(rules, rule, server_field, &ready[i])) {
-            session_ready_free(ready, rules);
-            return NULL;
-        }
-    }
-    return ready;
+    size_t at = (size_t)hash_bytes(path, 0) & (set->slot_count - 1);
+    while (set->slots[at] && !span_equal(set->slots[at]->path, path))
+        at = (at + 1) & (set->slot_count - 1);
+    return &set->slots[at];
 }
 
-void session_ready_free(struct session_ready *ready, const struct rules *rules)
+const struct session_ready *session_ready_find(const struct session_ready_set *set,
+                                               struct span path)
 {
-    for (unsigned i = 0; ready && i < count_of(rules); i++)
-        free(ready[i].memory);
-    free(ready);
+    return set->slot_count > 0 ? *find_slot(set, path) : NULL;
+}
+
+/* False: there is no memory. */
+static bool make_slots(struct session_ready_set *set, unsigned count)
+{
+    size_t paths = 0;
+    for (unsigned i = 0; i < count; i++)
+        paths += set->each[i].path.len > 0;
+    if (paths == 0)
+        return true;
+    set->slot_count = 2;
+    while (set->slot_count < 2 * paths)
+        set->slot_count *= 2;
+    set->slots = calloc(set->slot_count, sizeof(*set->slots));
+    for (unsigned i = 0; set->slots && i < count; i++)
+        if (set->each[i].path.len > 0)
+            *find_slot(set, set->each[i].path) = &set->each[i];
+    return set->slots != NULL;
+}
+
+struct session_ready_set *session_ready_new(const struct rules *rules, struct span server_field)
+{
+    const unsigned count = count_of(rules);
+    struct session_ready_set *set = calloc(1, sizeof(*set));
+    bool made = set && (set->each = calloc(count, sizeof(*set->each)));
+    for (unsigned i = 0; made && i < count; i++) {
+        const struct rules_rule *rule = i < rules->count ? &rules->rule[i]
+                                                         : &rules->list[i - rules->count];
+        made = make_answers(rules, rule, server_field, &set->each[i]);
+    }
+    if (made && make_slots(set, count))
+        return set;
+    session_ready_free(set, rules);
+    return NULL;
+}
+
+void session_ready_free(struct session_ready_set *set, const struct rules *rules)
+{
+    if (!set)
+        return;
+    for (unsigned i = 0; set->each && i < count_of(rules); i++)
+        free(set->each[i].memory);
+    free((void *)set->slots);
+    free(set->each);
+    free(set);
 }

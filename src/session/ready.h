@@ -8,6 +8,9 @@
  * set of rules: that of an example of its rule's pattern. Paths with another set get an answer that
  * is written for the request. Errors are not ready-made, because their pages have an id.
  *
+ * A redirect of one path, whose rule has no star, is found by the path alone if no other rule
+ * restricts the path. Then a request costs no comparison with the patterns.
+ *
  * Private to session/, except for session_ready_new and session_ready_free.
  */
 #pragma once
@@ -27,10 +30,19 @@ struct session_ready_answer {
 
 /* The answers that one rule decides about. */
 struct session_ready {
+    struct span path; /* the only path of the rule, if each client gets `redirect`; else empty */
+    bool has_query;   /* with `path`: the target has a query, in place of that of a request */
     uint64_t bits[RULES_WORDS]; /* the rules that cover the path */
     struct session_ready_answer redirect;
     struct session_ready_answer preflight;
     char *memory;
+};
+
+/* The answers of all rules of a site. */
+struct session_ready_set {
+    struct session_ready *each;         /* by the place of the rule */
+    const struct session_ready **slots; /* those with a path, by its hash; NULL: an empty slot */
+    size_t slot_count; /* a power of two, more than their number; 0: there are none */
 };
 
 /* The place of a rule: those of the list are behind the others. */
@@ -41,11 +53,15 @@ static inline size_t session_ready_place(const struct rules *rules, const struct
     return is_listed ? rules->count + (size_t)(rule - rules->list) : (size_t)(rule - rules->rule);
 }
 
-/* Makes the answers of each rule, by its place. `server_field` is a line that every answer has, or
- * empty. NULL without memory. Borrows the rules. */
-MUST_USE struct session_ready *session_ready_new(const struct rules *rules,
-                                                 struct span server_field);
-void session_ready_free(struct session_ready *ready, const struct rules *rules);
+/* Makes the answers of each rule. `server_field` is a line that every answer has, or empty. NULL
+ * without memory. Borrows the rules. */
+MUST_USE struct session_ready_set *session_ready_new(const struct rules *rules,
+                                                     struct span server_field);
+void session_ready_free(struct session_ready_set *set, const struct rules *rules);
+
+/* The answers for this path, whoever asks; or NULL. */
+const struct session_ready *session_ready_find(const struct session_ready_set *set,
+                                               struct span path);
 
 /* Whether the answers are those for the rules in `match`. */
 static inline bool session_ready_fits(const struct session_ready *ready,

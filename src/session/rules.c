@@ -26,8 +26,8 @@ void session_rules_add_fields(const struct session_exchange *x, bool is_error, s
 const struct rules_rule *session_rules_pages(const struct session_exchange *x)
 {
     struct rules_match found;
-    if (x->match || !x->site->rules)
-        return x->match ? x->match->pages : NULL;
+    if (x->match)
+        return x->match->pages;
     rules_find(x->site->rules, session_rules_covered_path(x), &found);
     return found.pages;
 }
@@ -57,7 +57,8 @@ static const struct session_ready *find_ready(const struct session_exchange *x,
 {
     if (!x->site->ready || x->match->is_private)
         return NULL;
-    const struct session_ready *ready = &x->site->ready[session_ready_place(x->site->rules, rule)];
+    const struct session_ready *ready =
+        &x->site->ready->each[session_ready_place(x->site->rules, rule)];
     return session_ready_fits(ready, x->match) ? ready : NULL;
 }
 
@@ -199,6 +200,17 @@ bool session_rules_answer(struct session_exchange *x)
         return acts(x, false) && answer_action(x);
     session_trace_note(x, denied, true);
     session_answer_status(x, HTTP_FORBIDDEN);
+    return true;
+}
+
+bool session_rules_answer_at_once(struct session_exchange *x)
+{
+    if (!x->site->ready || session_rules_are_private(x) || session_trace_of(x->thread))
+        return false;
+    const struct session_ready *ready = session_ready_find(x->site->ready, x->target.path);
+    if (!ready || (x->target.has_query && !ready->has_query))
+        return false;
+    session_answer_ready(x, &ready->redirect, SPAN(""));
     return true;
 }
 

@@ -32,7 +32,7 @@ static inline bool session_rules_are_private(const struct session_exchange *x)
  * depend on the request. For answers without an entry: a page, a redirect, a text. */
 void session_rules_add_fields(const struct session_exchange *x, bool is_error, struct buf *head);
 
-/* The rule of the path that has a folder for pages of errors, or NULL. */
+/* The rule of the path that has a folder for pages of errors, or NULL. The site has rules. */
 const struct rules_rule *session_rules_pages(const struct session_exchange *x);
 
 /* Notes in a new entry which rules depend on the request. */
@@ -55,6 +55,10 @@ bool session_rules_resolve(struct session_exchange *x, struct rules_match *match
 /* Answers a browser that asks whether a script may send a request (a preflight of the CORS
  * protocol), if x->match has a ready-made answer. Then x->match is NULL. False: it has none. */
 bool session_rules_answer_preflight(struct session_exchange *x);
+
+/* Answers the request with a redirect that its path alone decides about. False: the rules of the
+ * path have to be found first. */
+bool session_rules_answer_at_once(struct session_exchange *x);
 
 /* Answers the request with 403, a redirect or a status, if the rules in x->match say so. False: a
  * file answers. */

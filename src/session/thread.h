@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 
 struct rules;
-struct session_ready;
+struct session_ready_set;
 
 /* One virtual host. */
 struct session_site {
@@ -28,8 +28,8 @@ struct session_site {
     const char *name; /* for the log; NULL: it has none */
     /* The site's own fields. With `rules` it has `over_tls` alone. */
     struct session_fields fields;
-    const struct rules *rules;   /* for its paths (session/rules.h); NULL: there are none */
-    struct session_ready *ready; /* answers of `rules`; NULL: none is ready-made */
+    const struct rules *rules;       /* for its paths (session/rules.h); NULL: there are none */
+    struct session_ready_set *ready; /* answers of `rules`; NULL: none is ready-made */
     /* Its passwords (session/access.h); NULL: no path needs one. With `access_by_path` an array, by
      * the numbers in `rules`, otherwise one for all paths. */
     const struct session_access *access;

@@ -11,6 +11,7 @@
  */
 #include "http2/client.h"
 #include "http2/frame.h"
+#include "session/ready.h"
 #include "session/tally.h"
 #include "unit/session/secured.h"
 
@@ -50,6 +51,7 @@ struct work {
     bool validates;    /* each request has the file's entity tag */
     bool tls;
     bool http2;
+    bool ruled; /* the site has rules */
 };
 
 static const struct work works[] = {
@@ -67,6 +69,13 @@ static const struct work works[] = {
     { "http2-16", "/small.html", AGENT, HTTP_OK, .requests = 16, .http2 = true },
     { "http2-16-tls", "/small.html", AGENT, HTTP_OK, .requests = 16, .tls = true, .http2 = true },
     { "http2-16-browser", NULL, BROWSER, HTTP_OK, .requests = PAGES, .http2 = true },
+    { "ruled", "/small.html", "", HTTP_OK, .requests = 1, .ruled = true },
+    { "redirect", "/moved", "", HTTP_MOVED_PERMANENTLY, .requests = 1, .ruled = true },
+    { "redirect-star", "/old/page", "", HTTP_FOUND, .requests = 1, .ruled = true },
+    { "redirect-http2-16", "/moved", AGENT, HTTP_MOVED_PERMANENTLY, .requests = 16, .http2 = true,
+      .ruled = true },
+    { "star-http2-16", "/old/page", AGENT, HTTP_FOUND, .requests = 16, .http2 = true,
+      .ruled = true },
 };
 
 enum { WORKS = sizeof(works) / sizeof(works[0]) };
@@ -118,6 +127,48 @@ static void make_files(void)
         write_file(name, SMALL_SIZE, 'p');
         date_file(name);
     }
+}
+
+/* ---- rules ---- */
+
+enum { RULES = 20, OWN = 0, FIXED = 10, STARRED = 15 };
+
+static const struct rules_field own_field[] = {
+    { .name = SPAN("X-Frame-Options"), .line = SPAN("X-Frame-Options: DENY\r\n") },
+};
+static const struct rules_field cached[] = {
+    { .name = SPAN("Cache-Control"), .line = SPAN("Cache-Control: max-age=3600\r\n") },
+};
+
+static void add_redirect(struct rules_rule *rule, unsigned status, const char *pattern,
+                         const char *target)
+{
+    const char *reason;
+    rule->action = RULES_REDIRECT;
+    rule->status = status;
+    assert_true(rules_pattern_parse(span_text(pattern), &rule->pattern, &reason));
+    assert_true(rules_target_parse_redirect(span_text(target), &rule->target, &reason));
+}
+
+/* The fields of the site, sections that do not cover a requested path, and two redirects. */
+static void make_rules(void)
+{
+    static struct rules_rule rule[RULES];
+    static const struct rules rules = { .rule = rule, .count = RULES };
+    static char patterns[RULES][32];
+    const char *reason;
+    for (unsigned i = 0; i < RULES; i++) {
+        (void)snprintf(patterns[i], sizeof(patterns[i]), "/part-%02u/**", i);
+        rule[i] = (struct rules_rule){ .fields = cached, .field_count = 1 };
+        assert_true(rules_pattern_parse(span_text(patterns[i]), &rule[i].pattern, &reason));
+    }
+    rule[OWN] = (struct rules_rule){ .fields = own_field, .field_count = 1 };
+    assert_true(rules_pattern_parse(SPAN("/**"), &rule[OWN].pattern, &reason));
+    add_redirect(&rule[FIXED], HTTP_MOVED_PERMANENTLY, "/moved", "/small.html");
+    add_redirect(&rule[STARRED], HTTP_FOUND, "/old/*", "/new/*");
+    world.sites[0].rules = &rules;
+    world.sites[0].ready = session_ready_new(&rules, world.shared.server_field);
+    assert_non_null(world.sites[0].ready);
 }
 
 static void count_requests(void)
@@ -187,6 +238,8 @@ static void start_server(void)
     count_requests();
     world.shared.h2c = work->http2;
     world.shared.server_field = SPAN("Server: weir\r\n");
+    if (work->ruled)
+        make_rules();
     if (work->tls) {
         world.shared.tls = make_server();
         assert_non_null(world.shared.tls);
@@ -209,6 +262,8 @@ static void stop_server(void)
     remove_file("log");
     session_thread_resume(&world.other);
     assert_int_equal(end_world(), 0);
+    if (run.work->ruled)
+        session_ready_free(world.sites[0].ready, world.sites[0].rules);
     session_tally_done(&run.totals);
     stats_segment_remove(&run.stats);
     if (tls) {

@@ -98,8 +98,9 @@ static void assert_answer(const struct session_ready_answer *answer, unsigned st
 static void a_redirect_has_the_fields_of_all_rules_of_its_paths(void **state)
 {
     (void)state;
-    struct session_ready *ready = session_ready_new(&rules, SPAN("Server: weir\r\n"));
-    assert_non_null(ready);
+    struct session_ready_set *set = session_ready_new(&rules, SPAN("Server: weir\r\n"));
+    assert_non_null(set);
+    const struct session_ready *const ready = set->each;
     assert_answer(&ready[MOVED].redirect, 301, "X-Own: 1\r\nX-Moved: 2\r\n", "", END);
     assert_answer(&ready[FIXED].redirect, 302, "X-Own: 1\r\n", "Location: https://a.test/b?c\r\n",
                   END);
@@ -109,32 +110,34 @@ static void a_redirect_has_the_fields_of_all_rules_of_its_paths(void **state)
     assert_int_equal(ready[COUNT].redirect.status, 0);
     assert_answer(&ready[session_ready_place(&rules, &list[1])].redirect, 307, "X-Own: 1\r\n",
                   "Location: /found\r\n", END);
-    session_ready_free(ready, &rules);
+    session_ready_free(set, &rules);
 }
 
 static void a_preflight_has_the_lines_of_its_rule(void **state)
 {
     (void)state;
-    struct session_ready *ready = session_ready_new(&rules, SPAN(""));
-    assert_non_null(ready);
+    struct session_ready_set *set = session_ready_new(&rules, SPAN(""));
+    assert_non_null(set);
+    const struct session_ready *const ready = set->each;
     assert_answer(&ready[SCRIPTS].preflight, 204,
                   "X-Own: 1\r\nAllow: GET, HEAD, OPTIONS\r\nAccess-Control-Max-Age: 60\r\n", "",
                   "X-Content-Type-Options: nosniff\r\n\r\n");
     assert_int_equal(ready[SCRIPTS].redirect.status, 0);
-    session_ready_free(ready, &rules);
+    session_ready_free(set, &rules);
 }
 
 static void other_rules_have_no_ready_answer(void **state)
 {
     (void)state;
     static const unsigned places[] = { OWN, DEEP, OVERRULED, GONE };
-    struct session_ready *ready = session_ready_new(&rules, SPAN(""));
-    assert_non_null(ready);
+    struct session_ready_set *set = session_ready_new(&rules, SPAN(""));
+    assert_non_null(set);
+    const struct session_ready *const ready = set->each;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         assert_int_equal(ready[places[i]].redirect.status, 0);
         assert_int_equal(ready[places[i]].preflight.status, 0);
     }
-    session_ready_free(ready, &rules);
+    session_ready_free(set, &rules);
 }
 
 static void paths_that_other_rules_cover_need_another_answer(void **state)
@@ -147,15 +150,16 @@ static void paths_that_other_rules_cover_need_another_answer(void **state)
         { "/old", true },         { "/old/", true },       { "/old/a/b", true },
         { "/old/a/deep", false }, { "/old/fixed", false }, { "/api/a", false },
     };
-    struct session_ready *ready = session_ready_new(&rules, SPAN(""));
-    assert_non_null(ready);
+    struct session_ready_set *set = session_ready_new(&rules, SPAN(""));
+    assert_non_null(set);
+    const struct session_ready *const ready = set->each;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rules_match match;
         rules_find(&rules, span_text(rows[i].path), &match);
         if (session_ready_fits(&ready[MOVED], &match) != rows[i].fits)
             fail_msg("%s", rows[i].path);
     }
-    session_ready_free(ready, &rules);
+    session_ready_free(set, &rules);
 }
 
 static void lines_that_are_too_long_are_left_to_each_answer(void **state)
@@ -174,10 +178,55 @@ static void lines_that_are_too_long_are_left_to_each_answer(void **state)
     assert_true(rules_target_parse_redirect(SPAN("/b"), &long_rule.target, &reason));
     memcpy(value, "X-Long: ", 8);
     memcpy(value + sizeof(value) - 2, "\r\n", 2);
-    struct session_ready *ready = session_ready_new(&one, SPAN(""));
-    assert_non_null(ready);
+    struct session_ready_set *set = session_ready_new(&one, SPAN(""));
+    assert_non_null(set);
+    const struct session_ready *const ready = set->each;
     assert_int_equal(ready->redirect.status, 0);
-    session_ready_free(ready, &one);
+    session_ready_free(set, &one);
+}
+
+/* Answers of the rules for one path, and paths for which the others may not answer alone. */
+static void one_path_leads_to_its_redirect_at_once(void **state)
+{
+    (void)state;
+    enum { RULED = 9 };
+    static const char *const patterns[RULED] = { "/a", "/b", "/c/*", "/open", "/e",
+                                                 "/f", "/f", "/g",   "/open" };
+    static const char *const found[] = { "/a", "/b", "/f" };
+    static const char *const others[] = { "/c/x", "/c/*",    "/open", "/e", "/g",
+                                          "/x",   "/listed", "/A",    "/" };
+    struct rules_rule some[RULED];
+    struct rules_rule later[] = { { .action = RULES_REDIRECT, .status = 302, .if_absent = true } };
+    const char *reason;
+    for (unsigned i = 0; i < RULED; i++) {
+        some[i] = (struct rules_rule){ .action = RULES_REDIRECT, .status = 301 };
+        assert_true(rules_pattern_parse(span_text(patterns[i]), &some[i].pattern, &reason));
+        assert_true(rules_target_parse_redirect(i == 1 ? SPAN("/to?q") : SPAN("/to"),
+                                                &some[i].target, &reason));
+    }
+    const struct rules_network deny = { .admits = false };
+    some[3].networks = &deny; /* a client may be denied */
+    some[3].network_count = 1;
+    some[4].has_cors = true; /* a field depends on the client */
+    some[7].action = RULES_SERVE;
+    assert_true(rules_pattern_parse(SPAN("/listed"), &later->pattern, &reason));
+    assert_true(rules_target_parse_redirect(SPAN("/to"), &later->target, &reason));
+    const struct rules all = { .rule = some, .count = RULED, .list = later, .list_count = 1 };
+    struct session_ready_set *set = session_ready_new(&all, SPAN(""));
+    assert_non_null(set);
+    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++) {
+        const struct session_ready *ready = session_ready_find(set, span_text(found[i]));
+        assert_non_null(ready);
+        assert_text(ready->path, found[i]);
+        assert_int_equal(ready->has_query, i == 1);
+        assert_int_equal(ready->redirect.status, 301);
+    }
+    assert_ptr_equal(session_ready_find(set, SPAN("/f")), &set->each[6]); /* the last one decides */
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (session_ready_find(set, span_text(others[i])))
+            fail_msg("%s", others[i]);
+    assert_null(session_ready_find(set, SPAN("")));
+    session_ready_free(set, &all);
 }
 
 int main(void)
@@ -188,6 +237,7 @@ int main(void)
         cmocka_unit_test(other_rules_have_no_ready_answer),
         cmocka_unit_test(paths_that_other_rules_cover_need_another_answer),
         cmocka_unit_test(lines_that_are_too_long_are_left_to_each_answer),
+        cmocka_unit_test(one_path_leads_to_its_redirect_at_once),
     };
     return cmocka_run_group_tests_name("session/ready", tests, make_rules, NULL);
 }
