@@ -114,21 +114,28 @@ static bool ends_in_memory(const struct session_buffer *out)
            (out->answer.file_at == out->answer.file_end && out->answer.parts.left == 0);
 }
 
-struct session_out session_output(const struct session *s)
+static bool is_last_output(const struct session *s)
 {
-    if (__builtin_expect(s->tls != NULL, 0))
-        return session_tls_output(s);
+    return s->closing && !s->lingering && ends_in_memory(s->output);
+}
+
+static struct session_out lent_output(const struct session *s)
+{
+    struct session_out next = { .file_fd = -1, .last = is_last_output(s) };
+    next.count = session_buffer_pieces(s->output, next.piece, SESSION_PIECES, SIZE_MAX);
+    return next;
+}
+
+/* A function of its own that passes no address of the result, so that the compiler makes the result
+ * in its place. A copy would cost more than all the rest. */
+static __attribute__((noinline)) struct session_out plain_output(const struct session *s)
+{
     const struct session_buffer *out = s->output;
     struct session_out next; /* without zeros for pieces that are not used */
-    CHECK(out);
     next.count = 0;
     next.file_fd = -1;
     next.file_offset = next.file_len = 0;
-    next.last = s->closing && !s->lingering && ends_in_memory(out);
-    if (__builtin_expect(out->loan_count > 0, 0)) {
-        next.count = session_buffer_pieces(out, next.piece, SESSION_PIECES, SIZE_MAX);
-        return next;
-    }
+    next.last = is_last_output(s);
     if (out->at < out->len)
         next.piece[next.count++] = span_of(out->bytes + out->at, out->len - out->at);
     if (!out->answer.open)
@@ -142,6 +149,14 @@ struct session_out session_output(const struct session *s)
         next.file_len = left - SESSION_TAIL_BYTES;
     }
     return next;
+}
+
+struct session_out session_output(const struct session *s)
+{
+    if (__builtin_expect(s->tls != NULL, 0))
+        return session_tls_output(s);
+    CHECK(s->output);
+    return __builtin_expect(s->output->loan_count > 0, 0) ? lent_output(s) : plain_output(s);
 }
 
 unsigned session_cut(struct session *s)

@@ -122,11 +122,12 @@ struct session {
 enum { SESSION_PIECES = 16 };
 
 /* What to send next, in this order. The pieces stay where they are until session_sent, session_cut
- * or session_close, also across session_feed. session_hold keeps them valid after this turn. */
+ * or session_close, also across session_feed. session_hold keeps them valid after this turn. It is
+ * aligned as a large local variable is: otherwise gcc makes the result elsewhere, and copies it. */
 struct session_out {
-    struct span piece[SESSION_PIECES]; /* memory; none of them is empty */
-    unsigned count;                    /* of the pieces */
-    int file_fd;                       /* then this range of a file; -1: none */
+    _Alignas(16) struct span piece[SESSION_PIECES]; /* memory; none of them is empty */
+    unsigned count;                                 /* of the pieces */
+    int file_fd;                                    /* then this range of a file; -1: none */
     uint64_t file_offset;
     uint64_t file_len;
     bool last; /* the connection closes after these pieces: MSG_MORE lets FIN ride along */
