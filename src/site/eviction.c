@@ -70,12 +70,16 @@ void site_eviction_touch(struct site_eviction *eviction, struct site_cache_entry
     }
 }
 
-/* One round clears every bit, so a second round would find a victim. But readers may set bits
- * meanwhile. So after one round the hand takes the entry where it stands. */
+/* After SITE_EVICTION_STEPS the hand takes the entry where it stands. Without this bound, the first
+ * eviction from a large cache whose entries were all visited would clear every bit, under the lock:
+ * about 50 ms for a million entries. In a small cache, the hand takes that entry after one round,
+ * because readers may set bits meanwhile. */
 static struct site_cache_entry *sieve_victim(struct site_eviction *eviction, unsigned which)
 {
     struct site_cache_entry *hand = eviction->queue[which].hand;
-    for (size_t steps = eviction->queue[which].count; steps > 0; steps--) {
+    const size_t count = eviction->queue[which].count;
+    for (size_t steps = count < SITE_EVICTION_STEPS ? count : SITE_EVICTION_STEPS; steps > 0;
+         steps--) {
         if (hand == NULL)
             hand = eviction->queue[which].oldest;
         if (atomic_load_explicit(&hand->visited, memory_order_relaxed) == 0)

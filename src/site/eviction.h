@@ -28,6 +28,9 @@ void site_eviction_leave(struct site_eviction *eviction, struct site_cache_entry
 /* lru: moves an entry that was just used. */
 void site_eviction_touch(struct site_eviction *eviction, struct site_cache_entry *entry);
 
+/* sieve: the most entries that the hand passes for one eviction. */
+enum { SITE_EVICTION_STEPS = 1024 };
+
 /* The next entry to leave, of one of the queues. It stays in its queues. NULL when the queue is
  * empty. */
 struct site_cache_entry *site_eviction_victim(struct site_eviction *eviction,
