@@ -8,11 +8,14 @@
 #include "config/read.h"
 #include "rules/rules.h"
 #include "session/hosts.h"
+#include "session/ready.h"
 #include "site/mime.h"
 #include "support/secure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#define SERVER_FIELD SPAN("Server: weir\r\n")
 
 static const char *const index_names[] = { "index.html", NULL };
 
@@ -78,6 +81,9 @@ static int open_site(struct serve *serve, const struct fixture *fixture, unsigne
         serve->sites[i].rules = ruled->rules;
         serve->options[i].fields_max = rules_fields_most(ruled->rules);
         serve->options[i].listing = true; /* in some of its folders */
+        serve->options[i].markdown = true;
+        serve->sites[i].ready = session_ready_new(ruled->rules, SERVER_FIELD);
+        CHECK(serve->sites[i].ready);
     }
     const char *what = NULL;
     int result = site_open(&serve->sites[i].site, &serve->options[i], serve->mime, &what);
@@ -126,7 +132,7 @@ int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache
         .hosts = session_hosts_new(serve->sites, SERVE_SITES),
         .cache = site_cache_new(limits, 1),
         .log = &serve->log,
-        .server_field = SPAN("Server: weir\r\n"),
+        .server_field = SERVER_FIELD,
         .header_timeout_ns = UINT64_C(10000000000),
         .body_timeout_ns = UINT64_C(20000000000),
         .idle_timeout_ns = UINT64_C(30000000000),
@@ -154,9 +160,10 @@ void serve_stop(struct serve *serve)
         if (serve->sites[i].site)
             site_close(serve->sites[i].site);
         session_fields_free(&serve->sites[i].fields);
+        session_ready_free(serve->sites[i].ready, serve->sites[i].rules);
         free(serve->paths[i]);
     }
-    config_read_free(serve->rules);
+    config_read_free(serve->rules); /* the ready answers borrow its rules */
     free(serve->rules_path);
     site_mime_free(serve->mime);
     free(serve->errors);
