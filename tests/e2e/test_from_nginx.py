@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.command import attempt
 from tests.e2e.certificates import Pair, make
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.http2 import Client
@@ -324,16 +325,7 @@ def need(*names: str) -> str:
 
 
 def accepts(words: list[str], title: str, text: str, home: Path) -> None:
-    done = subprocess.run(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-        env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(home)},
-    )
+    done = attempt(words, PATH="/usr/bin:/bin:/usr/sbin:/sbin", HOME=str(home))
     assert done.returncode == 0, f"{title}\n{text}\n{done.stdout}"
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.certificates import Pair, secure, trusting
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import connect2
+from tests.e2e.refused import refusal
 from tests.e2e.statistics import settled
 from tests.e2e.test_check import weir
 from tests.e2e.wire import connect
@@ -160,12 +161,46 @@ def test_a_sample_has_all_errors_and_says_its_rate(server: ServerFactory, tmp_pa
 
 
 def test_an_unknown_variable_is_an_error_of_check(site: Path) -> None:
+    said = refusal(site, server="log-format = $remote_adr $status")
+    assert "weir.conf:2: error: log-format: in `$remote_adr $status` there is no variable" in said
+    assert "there is no variable $remote_adr; did you mean $remote_addr?" in said
+
+
+FIELDS = "is not cache, duration, host, id, phases, protocol, scheme, site, time, tls, user or via"
+SAMPLES = "is not a number from 1 to 1000000; write 10 or 1/10 to log one of ten requests"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("log-fields = host, protocl", f"`protocl` {FIELDS}; did you mean `protocol`?"),
+        ("log-fields = request", f"`request` {FIELDS}"),
+        ("log-fields = host tls", f"`host tls` {FIELDS}"),
+        ("log-fields = tls, tls", "`tls` is there twice (first on line 2)"),
+        ("log-fields =", "a value is missing"),
+        ("log-sample = 0", f"`0` {SAMPLES}"),
+        ("log-sample = 1/0", f"`1/0` {SAMPLES}"),
+        ("log-sample = 2/3", f"`2/3` {SAMPLES}"),
+        ("log-sample = ten", f"`ten` {SAMPLES}"),
+        ("log-sample = 1000001", f"`1000001` {SAMPLES}"),
+    ],
+)
+def test_a_refused_value_has_a_message_with_its_line_and_its_cure(
+    site: Path, line: str, reason: str
+) -> None:
+    said = refusal(site, server=line)
+    assert f"weir.conf:2: error: {line.split()[0]}: {reason}\n" in said
+
+
+def test_fields_beside_a_format_of_ones_own_are_a_warning_with_a_cure(site: Path) -> None:
     conf = site.parent / "weir.conf"
-    conf.write_text(f"[server]\nlog-format = $remote_adr $status\n[site a]\nroot = {site}\n")
+    conf.write_text(f"[server]\nlog-format = $status\nlog-fields = host\n[site a]\nroot = {site}\n")
     done = weir("check", "-c", str(conf), cwd=site.parent)
-    assert done.returncode != 0
-    assert f"{conf}:2: error: log-format: in `$remote_adr $status` there is no" in done.stderr
-    assert "there is no variable $remote_adr; did you mean $remote_addr?" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert f"{conf}:3: warning: log-fields: this has no effect on a format of your own" in (
+        done.stderr
+    )
+    assert "write the variables in `log-format`" in done.stderr
 
 
 def test_the_manual_has_every_variable_and_every_field() -> None:

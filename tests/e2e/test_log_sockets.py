@@ -15,8 +15,8 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
+from tests.e2e.refused import refusal
 from tests.e2e.statistics import settled, wait_for
-from tests.e2e.test_check import weir
 from tests.e2e.wire import connect
 from tests.waiting import wait_until
 
@@ -171,11 +171,8 @@ def test_a_receiver_that_does_not_read_delays_no_request(
     ],
 )
 def test_a_wrong_address_is_an_error_of_check(site: Path, setting: str, value: str) -> None:
-    conf = site.parent / "weir.conf"
-    conf.write_text(f"[server]\n{setting} = {value}\n[site a]\nroot = {site}\n")
-    done = weir("check", "-c", str(conf), cwd=site.parent)
-    assert done.returncode != 0
-    assert f"{conf}:2: error: {setting}: `{value}` names no socket; write journal" in done.stderr
+    said = refusal(site, server=f"{setting} = {value}")
+    assert f"weir.conf:2: error: {setting}: `{value}` names no socket; write journal" in said
 
 
 @pytest.mark.parametrize("model", ["epoll"])

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from tests.e2e.certificates import Pair, secure, trusting
 from tests.e2e.conftest import ServerFactory
-from tests.e2e.http2 import connect2
+from tests.e2e.http2 import Client, connect2
 from tests.e2e.running import Server
 from tests.e2e.statistics import (
     Numbers,
@@ -87,6 +88,44 @@ def test_streams_are_noted_too(server: ServerFactory) -> None:
         one = recent(numbers, f"GET {path}")
         assert (one["kind"], one["status"]) == ("4xx", 404)
     settled(running)
+
+
+@pytest.mark.parametrize("protocol", ["http/1.1", "h2"])
+def test_refusals_over_tls_are_noted(server: ServerFactory, pair: Pair, protocol: str) -> None:
+    running = server(*pair.flags(), listen=("https://127.0.0.1:0",))
+    context = trusting(pair)
+    context.set_alpn_protocols([protocol])
+    with secure(running.address, context) as connection:
+        paths = ("/hello.txt", "/nothing?secret=1", "/nothing-else")
+        if protocol == "h2":
+            client = Client(connection)
+            answers = [client.answer(client.ask(path)) for path in paths]
+        else:
+            answers = [connection.get(path) for path in paths]
+    assert [answer.status for answer in answers] == [200, 404, 404]
+    numbers = wait_for(running, lambda now: len(now["recent"]) == 2)
+    for path, answer in zip(("/nothing", "/nothing-else"), answers[1:], strict=True):
+        one = recent(numbers, f"GET {path}")
+        assert (one["kind"], one["status"], one["cause"]) == ("4xx", 404, "Not Found")
+        assert one["id"].encode() in answer.body
+        assert one["body_bytes"] == len(answer.body)
+
+
+def test_cut_and_slow_answers_over_tls_are_noted(
+    server: ServerFactory, pair: Pair, large: Path
+) -> None:
+    running = server(*pair.flags(), "--stats-slow", "1us", listen=("https://127.0.0.1:0",))
+    with secure(running.address, trusting(pair)) as connection:
+        connection.send(ask("/large.bin"))
+        assert connection.socket.recv(1)
+    one = a_kind_is_noted(running, "cut")
+    assert (one["status"], one["cause"]) == (200, "the connection ended before the answer did")
+    assert one["body_bytes"] < LARGE
+    with secure(running.address, trusting(pair)) as connection:
+        connection.send(ask("/large.bin?secret"))
+        assert len(connection.read().body) == large.stat().st_size
+    numbers = wait_for(running, lambda now: slow_ones(now) == ["GET /large.bin"])
+    assert {one["kind"] for one in numbers["recent"]} == {"cut", "slow"}
 
 
 def a_kind_is_noted(running: Server, kind: str) -> dict[str, Any]:

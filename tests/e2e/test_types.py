@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import ServerFactory
-from tests.e2e.test_check import weir
+from tests.e2e.refused import refusal
 from tests.e2e.wire import connect
 
 CONFIGURATION = """
@@ -61,8 +61,5 @@ def test_each_site_has_its_types(server: ServerFactory, site: Path, tmp_path: Pa
     ],
 )
 def test_a_wrong_type_is_an_error_of_check(site: Path, value: str, reason: str) -> None:
-    conf = site.parent / "weir.conf"
-    conf.write_text(f"[site a]\nroot = {site}\ntypes = {value}\n")
-    done = weir("check", "-c", str(conf), cwd=site.parent)
-    assert done.returncode != 0
-    assert f"{conf}:3: error: types: {reason}" in done.stderr
+    said = refusal(site, of_site=f"types = {value}")
+    assert f"weir.conf:5: error: types: {reason}" in said

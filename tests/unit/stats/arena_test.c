@@ -6,13 +6,12 @@
 #include "stats/arena.h"
 #include "stats/blocks.h"
 #include "stats/moments.h"
+#include "unit/stats/own.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,29 +20,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static struct stats_segment segment;
 static struct stats_writer master;
 static struct stats_moments moments;
 
-static int make_segment(void **state)
+static int open_master(void **state)
 {
-    (void)state;
-    int why = 0;
     moments = (struct stats_moments){ 0 };
-    if (stats_segment_create(&segment, &why) < 0 || why < 0)
+    if (make_segment(state) < 0)
         return -1;
     stats_writer_open(&master, &segment);
     return 0;
 }
 
-static int remove_segment(void **state)
+static int close_master(void **state)
 {
-    (void)state;
     stats_writer_close(&master);
-    stats_segment_remove(&segment);
-    return 0;
+    return remove_segment(state);
 }
 
 /* The end of a worker. */
@@ -77,15 +69,6 @@ static void expect(bool condition)
 {
     if (!condition)
         _exit(1);
-}
-
-static struct stats_snapshot *take(void)
-{
-    char why[STATS_WHY_MAX] = "";
-    struct stats_snapshot *snapshot = stats_snapshot_take(segment.name, why);
-    if (!snapshot)
-        fail_msg("%s", why);
-    return snapshot;
 }
 
 static void serve(unsigned accepted, unsigned closed)
@@ -198,13 +181,13 @@ static void the_master_ends_what_a_dead_worker_had_open(void **state)
     (void)state;
     unsigned arena;
     pid_t pid = run_worker(serve_one_of_three, DIES, &arena);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->pair[STATS_PAIR_connections_open], 2);
     assert_int_equal(snapshot->counter[STATS_cache_bytes], 1000);
     stats_snapshot_free(snapshot);
     assert_int_equal(stats_arena_settle(&segment, &master, pid), 2);
     assert_int_equal(stats_arena_settle(&segment, &master, pid), 0);
-    snapshot = take();
+    snapshot = take_snapshot();
     assert_int_equal(snapshot->pair[STATS_PAIR_connections_open], 0);
     assert_int_equal(snapshot->counter[STATS_connections_closed], 3);
     assert_int_equal(snapshot->counter[STATS_connections_lost], 2);
@@ -223,7 +206,7 @@ static void a_successor_continues_in_the_arena_that_was_left(void **state)
         first = i == 0 ? next : first;
         assert_int_equal(next, first);
     }
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->counter[STATS_requests], 5);
     assert_int_equal(snapshot->counter[STATS_connections_accepted], 3 * 3 + 2 * 2);
     assert_int_equal(snapshot->counter[STATS_connections_closed], 3 * 3 + 2 * 2);
@@ -283,14 +266,14 @@ static void a_child_that_outlives_its_worker_keeps_its_connection(void **state)
     pid_t pid = run_worker(leave_a_child, DIES, NULL);
     assert_int_equal(read(ours[0], &byte, 1), 1); /* the child has counted */
     assert_int_equal(stats_arena_settle(&segment, &master, pid), 0);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->pair[STATS_PAIR_connections_open], 1);
     stats_snapshot_free(snapshot);
     (void)stats_arena_settle(&segment, &master, run_worker(serve_all, EXITS, NULL));
     assert_int_equal(write(ours[0], "e", 1), 1);
     close(ours[1]);
     assert_int_equal(read(ours[0], &byte, 1), 0); /* the child has ended */
-    snapshot = take();
+    snapshot = take_snapshot();
     assert_int_equal(snapshot->counter[STATS_requests], 3);
     assert_int_equal(snapshot->pair[STATS_PAIR_connections_open], 0);
     assert_int_equal(snapshot->counter[STATS_connections_lost], 0);
@@ -368,7 +351,7 @@ static void be_the_master(pid_t dead)
 {
     (void)stats_moments_take(&moments, &segment, 1);
     (void)stats_arena_settle(&segment, &master, dead);
-    stats_snapshot_free(take());
+    stats_snapshot_free(take_snapshot());
 }
 
 static uint64_t hostile_value;
@@ -402,7 +385,7 @@ static void a_worker_that_overwrites_its_arena_harms_no_other(void **state)
     }
     pid_t pid = run_worker(serve_all, EXITS, NULL); /* it gets an arena that works */
     (void)stats_arena_settle(&segment, &master, pid);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->counter[STATS_reloads], 7);
     assert_true(snapshot->damaged > 0);
     assert_true(snapshot->counter[STATS_requests] > 0);
@@ -420,7 +403,7 @@ static void a_damaged_arena_is_left_out_and_not_used_again(void **state)
     pid = run_worker(serve_one_of_three, DIES, &good);
     assert_int_not_equal(bad, good);
     assert_int_equal(stats_arena_settle(&segment, &master, pid), 2);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->damaged, 1);
     assert_int_equal(snapshot->counter[STATS_requests], 1);
     assert_int_equal(snapshot->pair[STATS_PAIR_connections_open], 0);
@@ -492,12 +475,12 @@ static void an_impossible_number_of_open_connections_is_not_believed(void **stat
     hostile_value = UINT64_C(1) << 60;
     pid_t pid = run_worker(claim_connections, DIES, NULL);
     assert_int_equal(stats_arena_settle(&segment, &master, pid), 0);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->counter[STATS_connections_lost], 0);
     stats_snapshot_free(snapshot);
 }
 
-#define WITH_SEGMENT(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
+#define WITH_SEGMENT(test) cmocka_unit_test_setup_teardown(test, open_master, close_master)
 
 int main(void)
 {

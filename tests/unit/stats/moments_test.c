@@ -3,43 +3,19 @@
  * The last minute: what the master writes down each second, and what a reader makes of it.
  */
 #include "stats/moments.h"
-#include "stats/snapshot.h"
 #include "stats/writer.h"
+#include "unit/stats/own.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static struct stats_segment segment;
 static struct stats_moments moments;
 
-static int make_segment(void **state)
+static int begin_minute(void **state)
 {
-    (void)state;
-    int why = 0;
     moments = (struct stats_moments){ 0 };
-    int rc = stats_segment_create(&segment, &why);
-    return rc == 0 && why == 0 ? 0 : -1;
-}
-
-static int remove_segment(void **state)
-{
-    (void)state;
-    stats_segment_remove(&segment);
-    return 0;
-}
-
-static struct stats_snapshot *take(void)
-{
-    char why[STATS_WHY_MAX] = "";
-    struct stats_snapshot *snapshot = stats_snapshot_take(segment.name, why);
-    if (!snapshot)
-        fail_msg("%s", why);
-    return snapshot;
+    return make_segment(state);
 }
 
 static void count(struct stats_writer *writer, unsigned times, uint64_t ns)
@@ -61,7 +37,7 @@ static void a_moment_has_the_totals_of_all_and_the_latency_since(void **state)
     count(&b, 1, 8000000);
     (void)stats_moments_take(&moments, &segment, 2000);
     (void)stats_moments_take(&moments, &segment, 3000);
-    struct stats_snapshot *s = take();
+    struct stats_snapshot *s = take_snapshot();
     assert_int_equal(s->moment_count, 3);
     assert_int_equal(s->moment[0].at_ns, 1000);
     assert_int_equal(s->moment[0].counter[STATS_requests], 5);
@@ -85,7 +61,7 @@ static void the_last_moments_are_kept_oldest_first(void **state)
     (void)state;
     for (unsigned i = 1; i <= STATS_MOMENTS + 10; i++)
         (void)stats_moments_take(&moments, &segment, i);
-    struct stats_snapshot *s = take();
+    struct stats_snapshot *s = take_snapshot();
     assert_int_equal(s->moment_count, STATS_MOMENTS);
     for (unsigned i = 0; i < STATS_MOMENTS; i++)
         assert_int_equal(s->moment[i].at_ns, i + 11);
@@ -97,7 +73,7 @@ static void only_the_master_of_the_segment_adds_moments(void **state)
     (void)state;
     atomic_store(&segment.header->master, 1);
     (void)stats_moments_take(&moments, &segment, 1000);
-    struct stats_snapshot *s = take();
+    struct stats_snapshot *s = take_snapshot();
     assert_int_equal(s->moment_count, 0);
     stats_snapshot_free(s);
     atomic_store(&segment.header->master, (int32_t)getpid());
@@ -112,18 +88,18 @@ static void a_reader_trusts_no_moment(void **state)
         (void)stats_moments_take(&moments, &segment, i * 10);
     header->moment[2].at_ns = 15;
     header->moment[3].at_ns = 0;
-    struct stats_snapshot *s = take();
+    struct stats_snapshot *s = take_snapshot();
     assert_int_equal(s->moment_count, 3);
     assert_int_equal(s->moment[2].at_ns, 50);
     stats_snapshot_free(s);
     header->moments = UINT64_MAX - 2;
     memset(header->moment, 0xff, sizeof(header->moment));
-    s = take();
+    s = take_snapshot();
     assert_int_equal(s->moment_count, 1);
     stats_snapshot_free(s);
 }
 
-#define WITH_SEGMENT(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
+#define WITH_SEGMENT(test) cmocka_unit_test_setup_teardown(test, begin_minute, remove_segment)
 
 int main(void)
 {

@@ -5,23 +5,15 @@
  */
 #include "stats/blocks.h"
 #include "stats/recent.h"
-#include "stats/snapshot.h"
+#include "unit/stats/own.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static struct stats_segment segment;
 static struct stats_writer writer;
 
 static int open_writer(void **state)
 {
-    (void)state;
-    int why = 0;
-    int rc = stats_segment_create(&segment, &why);
-    if (rc < 0 || why != 0)
+    if (make_segment(state) < 0)
         return -1;
     stats_writer_open(&writer, &segment);
     return 0;
@@ -29,10 +21,8 @@ static int open_writer(void **state)
 
 static int close_writer(void **state)
 {
-    (void)state;
     stats_writer_close(&writer);
-    stats_segment_remove(&segment);
-    return 0;
+    return remove_segment(state);
 }
 
 static struct stats_answer answer_at(uint64_t at_ns)
@@ -48,21 +38,12 @@ static struct stats_recent_note add(enum stats_recent_kind kind, uint64_t at_ns)
     return stats_recent_add(&writer, kind, &answer);
 }
 
-static struct stats_snapshot *take(void)
-{
-    char why[STATS_WHY_MAX] = "";
-    struct stats_snapshot *snapshot = stats_snapshot_take(segment.name, why);
-    if (!snapshot)
-        fail_msg("%s", why);
-    return snapshot;
-}
-
 static void a_reader_finds_the_newest_answers_first(void **state)
 {
     (void)state;
     for (uint64_t i = 1; i <= 3; i++)
         (void)add(STATS_RECENT_4XX, 100 * i);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->recent_count[STATS_RECENT_4XX], 3);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(snapshot->recent[STATS_RECENT_4XX][i].at_ns, 300 - 100 * i);
@@ -76,7 +57,7 @@ static void a_kind_displaces_only_its_own_oldest(void **state)
     (void)add(STATS_RECENT_5XX, 1);
     for (uint64_t i = 0; i < 3 * STATS_RECENT_MAX + 5; i++)
         (void)add(STATS_RECENT_4XX, 1000 + i);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->recent_count[STATS_RECENT_5XX], 1);
     assert_int_equal(snapshot->recent_count[STATS_RECENT_4XX], STATS_RECENT_MAX);
     for (unsigned i = 0; i < STATS_RECENT_MAX; i++)
@@ -90,14 +71,14 @@ static void a_duration_is_replaced_while_the_answer_is_there(void **state)
     (void)state;
     struct stats_recent_note first = add(STATS_RECENT_CUT, 1), later = { 0 };
     stats_recent_set_duration(&first, 55);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->recent[STATS_RECENT_CUT][0].duration_ns, 55);
     stats_snapshot_free(snapshot);
     for (unsigned i = 0; i < STATS_RECENT_MAX; i++)
         later = add(STATS_RECENT_CUT, 2 + i);
     assert_ptr_equal(later.place, first.place);
     stats_recent_set_duration(&first, 66); /* its place has another answer now */
-    snapshot = take();
+    snapshot = take_snapshot();
     for (unsigned i = 0; i < STATS_RECENT_MAX; i++)
         assert_int_equal(snapshot->recent[STATS_RECENT_CUT][i].duration_ns, 0);
     stats_snapshot_free(snapshot);

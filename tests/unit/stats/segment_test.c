@@ -5,15 +5,13 @@
  */
 #include "stats/arena.h"
 #include "stats/blocks.h"
-#include "stats/snapshot.h"
 #include "stats/writer.h"
+#include "unit/stats/own.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -22,37 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static struct stats_segment segment;
-
-static int make_segment(void **state)
-{
-    (void)state;
-    int why = 0;
-    int rc = stats_segment_create(&segment, &why);
-    return rc == 0 && why == 0 ? 0 : -1;
-}
-
-static int remove_segment(void **state)
-{
-    (void)state;
-    stats_segment_remove(&segment);
-    return 0;
-}
-
-static struct stats_snapshot *take(void)
-{
-    char why[STATS_WHY_MAX] = "";
-    struct stats_snapshot *snapshot = stats_snapshot_take(segment.name, why);
-    if (!snapshot)
-        fail_msg("%s", why);
-    return snapshot;
-}
-
 static uint64_t counted(enum stats_counter counter)
 {
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     uint64_t count = snapshot->counter[counter];
     stats_snapshot_free(snapshot);
     return count;
@@ -73,7 +43,7 @@ static void a_reader_finds_what_was_counted(void **state)
     stats_writer_set(&a, STATS_cache_bytes, 100);
     stats_writer_set(&b, STATS_cache_bytes, 20);
     stats_writer_add(&a, STATS_STATUS_404, 1);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->counter[STATS_requests], 7);
     assert_int_equal(snapshot->counter[STATS_cache_bytes], 120);
     assert_int_equal(snapshot->counter[STATS_STATUS_FIRST + stats_counters_status_place(404)], 1);
@@ -128,7 +98,7 @@ static void durations_are_within_one_percent(void **state)
         assert_non_null(row);
         stats_writer_record(&writer, &row->latency, durations_ns[i], 1);
         sum_ns += durations_ns[i];
-        struct stats_snapshot *snapshot = take();
+        struct stats_snapshot *snapshot = take_snapshot();
         const struct stats_counts *latency = &snapshot->histogram[STATS_HISTOGRAM_latency];
         assert_int_equal(latency->count, i + 1);
         assert_int_equal(latency->sum_ns, sum_ns);
@@ -140,7 +110,7 @@ static void durations_are_within_one_percent(void **state)
         stats_snapshot_free(snapshot);
     }
     stats_writer_record(&writer, &writer.block->sending, UINT64_MAX, 2);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->histogram[STATS_HISTOGRAM_sending].count, 2);
     stats_snapshot_free(snapshot);
     stats_writer_close(&writer);
@@ -171,13 +141,13 @@ static void what_a_dead_process_had_open_is_settled(void **state)
 {
     (void)state;
     pid_t pid = die_with(5, 3);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->pair[STATS_PAIR_connections_open], 2);
     assert_int_equal(snapshot->pair[STATS_PAIR_connections_active], 1);
     stats_snapshot_free(snapshot);
     assert_int_equal(stats_blocks_settle(&segment, pid), 2);
     assert_int_equal(stats_blocks_settle(&segment, pid), 0);
-    snapshot = take();
+    snapshot = take_snapshot();
     assert_int_equal(snapshot->pair[STATS_PAIR_connections_open], 0);
     assert_int_equal(snapshot->pair[STATS_PAIR_connections_active], 0);
     assert_int_equal(snapshot->counter[STATS_connections_accepted], 5);
@@ -220,7 +190,7 @@ static void a_full_segment_is_reported_and_never_faults(void **state)
     assert_false(stats_writer_visible(&last));
     stats_writer_add(&last, STATS_requests, 1);
     stats_writer_close(&last);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->counter[STATS_durations_unrecorded], 3);
     assert_int_equal(snapshot->unseen, 1);
     stats_snapshot_free(snapshot);
@@ -250,7 +220,7 @@ static void sites_beyond_the_last_share_a_place(void **state)
         place[i] = stats_segment_site(&segment, name);
         assert_int_equal(place[i], i < 62 ? i + 1 : STATS_SITES_MAX - 1);
     }
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->site_count, STATS_SITES_MAX);
     assert_string_equal(snapshot->site[0].name, "");
     assert_string_equal(snapshot->site[1].name, "site 0");
@@ -270,7 +240,7 @@ static void generations_and_reloads_are_recorded(void **state)
     for (unsigned i = 0; i < STATS_GENERATIONS_MAX + 2; i++)
         stats_segment_generation(&segment, &generation);
     stats_segment_reloaded(&segment, error, 1234);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->generation, STATS_GENERATIONS_MAX + 2);
     assert_int_equal(snapshot->generations[2].number, STATS_GENERATIONS_MAX + 2);
     assert_string_equal(snapshot->generations[2].model, "epoll");
@@ -279,7 +249,7 @@ static void generations_and_reloads_are_recorded(void **state)
     assert_int_equal(strlen(snapshot->reload_error), STATS_TEXT_MAX - 1);
     stats_snapshot_free(snapshot);
     stats_segment_reloaded(&segment, NULL, 1235);
-    snapshot = take();
+    snapshot = take_snapshot();
     assert_false(snapshot->reload_failed);
     assert_string_equal(snapshot->reload_error, "");
     stats_snapshot_free(snapshot);
@@ -292,7 +262,7 @@ static void a_reader_finds_the_certificates(void **state)
     memset(certificates[1].name, 'n', sizeof(certificates[1].name)); /* not terminated */
     memset(certificates[1].key, 'k', sizeof(certificates[1].key));
     stats_segment_certificates(&segment, certificates, 2);
-    struct stats_snapshot *snapshot = take();
+    struct stats_snapshot *snapshot = take_snapshot();
     assert_int_equal(snapshot->certificate_count, 2);
     assert_int_equal(snapshot->certificate[0].ends_s, 100);
     assert_string_equal(snapshot->certificate[0].name, "a.example");
@@ -301,11 +271,11 @@ static void a_reader_finds_the_certificates(void **state)
     assert_string_equal(snapshot->certificate[1].key, "kkkkkkk");
     stats_snapshot_free(snapshot);
     segment.header->certificate_count = UINT64_MAX; /* a damaged segment */
-    snapshot = take();
+    snapshot = take_snapshot();
     assert_int_equal(snapshot->certificate_count, STATS_CERTIFICATES_MAX);
     stats_snapshot_free(snapshot);
     stats_segment_certificates(&segment, NULL, 0);
-    snapshot = take();
+    snapshot = take_snapshot();
     assert_int_equal(snapshot->certificate_count, 0);
     stats_snapshot_free(snapshot);
 }
