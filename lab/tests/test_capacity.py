@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Models, forecast, score and answers, on sweeps whose truth is known."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from synthetic import HELD_OUT, TRAINING, repair, sweep
-from weir_lab.capacity import answers, curves, findings, mechanisms, records, trust
+from weir_lab.capacity import answers, curves, findings, mechanisms, queueing, records, trust
 from weir_lab.capacity.answers import Need
 from weir_lab.capacity.curves import CannotFitError
 from weir_lab.capacity.findings import RATE, RESPONSE, Findings
@@ -156,6 +157,46 @@ def with_p99(measured: Sweep, think_s: float) -> Sweep:
         for p in measured.points
     ]
     return Sweep(points=points, think_s=think_s, servers={SERVER: 1})
+
+
+def disturbed(levels: Sequence[int], think_s: float, service_s: float) -> Sweep:
+    """A queue behind which one request of fifty waits for 10 ms more, whatever the load."""
+    often, long_s, draws = 0.02, 0.010, 200_000
+    rng = np.random.default_rng(7)
+    station = Station(name="server", demand_s=service_s)
+    points = []
+    for users in levels:
+        apart_s = think_s + often * long_s
+        rate = float(queueing.repair_rate(np.array([users]), 1, service_s, apart_s)[0])
+        present = queueing.lengths(users - 1, station, apart_s)
+        ahead = rng.choice(len(present), size=draws, p=present)
+        times_s = rng.gamma(ahead + 1, service_s) + long_s * (rng.random(draws) < often)
+        points.append(
+            Point(
+                users=users,
+                rate=rate,
+                response_s=users / rate - think_s,
+                repeat=0,
+                p99_s=float(np.quantile(times_s, 0.99)),
+                answered=int(rate),
+                demand_s={SERVER: service_s},
+            )
+        )
+    return Sweep(points=points, think_s=think_s, servers={SERVER: 1})
+
+
+def test_rare_disturbances_below_saturation_do_not_grow_with_the_queue() -> None:
+    measured = disturbed([*range(200, 1801, 200), 2600, 3200], 0.040, 20e-6)
+    seen = findings.find(measured, train_to=1800)
+    assert seen.forecast
+    last, end = seen.training.points[-1], measured.points[-1]
+    assert last.p99_s
+    assert end.p99_s
+    assert last.p99_s / last.response_s > 10  # the ratio before saturation
+    assert end.p99_s / end.response_s < 2  # and after it
+    found = seen.forecast.p99(np.array([float(end.users)]))
+    assert found
+    assert end.p99_s < found.value[0] < 5 * end.p99_s
 
 
 def test_users_within_a_limit_of_the_99th_percentile() -> None:

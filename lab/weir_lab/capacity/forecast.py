@@ -37,6 +37,7 @@ MISFIT_MIN = 0.02
 MISFIT_SCATTERS = 2.0
 WEIGHT_LEAST = 0.02
 DRIFT, DRIFT_RESPONSE, DRIFT_P99 = 0.03, 0.05, 0.12  # standard deviation by log(users/last)
+EXPONENTIAL = float(np.log(100))  # the 99th percentile of an exponential distribution, by its mean
 RATIO_SLOPE_USUAL, RATIO_FADING = 0.2, 1.5
 BLIND, BLIND_RESPONSE = 0.25, 0.5  # of the growth beyond the last level, where no CPU is known
 GROWS = 0.5  # elasticity of throughput by users
@@ -221,7 +222,10 @@ class Forecast:
     def p99(self, users: FloatArray) -> Band | None:
         """The 99th percentile of the response time; None where it was not measured.
 
-        It is the mean multiplied by the ratio of both, with the trend of this ratio.
+        It is the mean multiplied by the ratio of both, with the trend of this ratio. A queue by
+        itself makes the ratio at most that of an exponential distribution. A larger ratio comes
+        from rare disturbances, which do not grow with the queue. So the time that further users
+        wait longer has at most the ratio of an exponential distribution.
         """
         sweep = self.training
         if not all(p.p99_s for p in sweep.points):
@@ -233,7 +237,10 @@ class Forecast:
         slope = ratio.shrunk(RATIO_SLOPE_USUAL)
         levels, measured = centres(sweep, tails)
         inside = np.exp(np.interp(np.log(users), np.log(levels), np.log(measured)))
-        beyond = mean.value * ratio.at(users, slope=slope, fading=RATIO_FADING)
+        times = ratio.at(users, slope=slope, fading=RATIO_FADING)
+        last_s = float(self.response(np.array([self.last])).value[0])
+        longer_s = np.maximum(0.0, mean.value - last_s)
+        beyond = times * (mean.value - longer_s) + np.minimum(times, EXPONENTIAL) * longer_s
         found = trend(end.users, end.tails)
         over = users > self.last
         value = np.where(over, beyond, inside)
