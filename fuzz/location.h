@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What holds for the target of every redirect that rules write.
+ * The properties of the target of every redirect that rules write.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A pattern, a target and a path, each on a line of its own: whatever they are, a redirect stays in
- * one line and leads to the host of its target.
+ * The input is a pattern, a target and a path, each on a line of its own. With any of them, a
+ * redirect stays in one line and leads to the host of its target.
  */
 #include "location.h"
 #include "rules/rules.h"

@@ -151,8 +151,8 @@ static void check_root_is_wise(struct config_store *store, const struct config_s
                                    "%sthis is your home folder: everything in it is served", name);
 }
 
-/* What a path's `hidden = on` shows: `pattern` covers the name, or a file in a folder of that
- * name. */
+/* Whether `hidden = on` for the paths of `pattern` shows the name. The pattern covers the name, or
+ * a file in a folder of that name. */
 static bool covers_secret(const char *pattern, const char *name)
 {
     struct rules_pattern parsed;

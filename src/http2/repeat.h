@@ -12,8 +12,8 @@
 
 /* The last request. The caller fills it, and sets `usable` when both parts are complete: the block
  * was DECODED and the text PARSED. It clears `usable` before it decodes another block with the same
- * table, before it writes in the storage, except in the last three bytes of the request line, and
- * before the bytes of the block are gone. */
+ * table, and before the bytes of the block are gone. It also clears `usable` before it writes in
+ * the storage. Only the last three bytes of the request line are an exception. */
 struct http2_repeat {
     struct http2_request decoded;
     struct http_request parsed;

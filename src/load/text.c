@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report for people, 80 columns wide: all numbers of a single step, or a row for each of
- * several steps. load/judgement.c has whether the result is valid, and what the rows mean.
+ * The report for people, 80 columns wide. It has all numbers of a single step, or a row for each
+ * of several steps. load/judgement.c says whether the result is valid, and what the rows mean.
  */
 #include "load/format.h"
 #include "load/forms.h"

@@ -4,7 +4,7 @@
  * the paths that it covers, networks of clients, and an action. All rules that cover a path apply,
  * in order:
  *
- * - A later rule replaces, or removes, the fields that earlier rules set under the same name.
+ * - A later rule replaces or removes the fields that earlier rules set under the same name.
  * - The last rule with an action decides the answer.
  * - The last rule with networks decides which clients are admitted.
  * - The last rule about origins decides which scripts may read the answer (Fetch standard).
@@ -13,9 +13,9 @@
  * A site may also have a list of rules with actions alone. The first of them that covers a path
  * decides, if no other rule has an action for it.
  *
- * Fields and actions are a function of the requested path alone. So what a rule adds to the answer
- * with a file is made once, and kept with the cached file. Rules are made once, and then only read,
- * by any thread. They own no memory.
+ * Fields and actions are a function of the requested path alone. So the part that a rule adds
+ * to the answer with a file is made once, and kept with the cached file. Rules are made once. Then
+ * any thread may read them, and no thread writes them. They own no memory.
  */
 #pragma once
 

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Changes on the disk that the master follows without a reload: a replaced folder of a site
- * (server/roots.h), a replaced certificate (server/tls.h), a changed list of users (server/auth.h),
- * and changed rules of a site (server/sitefiles.h). Each starts a generation with the same
+ * Changes on the disk that the master follows without a reload:
+ *
+ * - a replaced folder of a site (server/roots.h)
+ * - a replaced certificate (server/tls.h)
+ * - a changed list of users (server/auth.h)
+ * - changed rules of a site (server/sitefiles.h)
+ *
+ * Each change starts a generation with the same
  * configuration. This module finds the changes and reports their outcome.
  */
 #pragma once

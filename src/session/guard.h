@@ -30,8 +30,8 @@ const struct rules_rule *session_guard_rule(const struct rules *rules, const cha
  * x->kept if the cache has the answer and no rule guards it. */
 enum session_access_verdict session_guard_decide(struct session_exchange *x, bool is_refused);
 
-/* What site_find_kept finds for the path of the request. NULL, too, for an entry that needs a
- * password of its path. */
+/* The entry that site_find_kept finds for the path of the request. NULL: there is none, or the
+ * entry needs a password of its path. */
 static inline struct site_entry *session_guard_kept(const struct session_exchange *x)
 {
     if (x->site->access_by_path)

@@ -103,7 +103,8 @@ static void add_rule_fields(const struct session_exchange *x, struct site_entry 
 /* The longest Content-Location. A longer one could leave no space for the other fields. */
 enum { LOCATION_MAX = 256 };
 
-/* What the choice of this form depends on, and the path that has this form alone. */
+/* Adds the fields on which the choice of this form depends, and the path that has this form alone.
+ */
 static void add_choices(const struct site_entry *entry, struct buf *head)
 {
     const struct span path = session_markdown_location(entry);

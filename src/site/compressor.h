@@ -3,7 +3,7 @@
  * The compressor: a thread of low priority in each worker, which makes compressed variants of files
  * in the cache, and reads large files for their entity tags. A request that would take a variant
  * hands its entry over and is answered with the plain file. No serving thread ever waits for the
- * compressor: the queue is bounded, its lock is only tried, and the result stays at the entry
+ * compressor: the queue is bounded, and its lock is only tried. The result stays at the entry
  * (made.h) until a later request takes it.
  *
  * The thread starts with the first request for a variant (server/compression.h). It holds a

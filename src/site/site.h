@@ -19,7 +19,7 @@ struct site_mime;
 /* The forms of a file: stored ones, or made by the server. The plain file is always last. */
 enum site_variant { SITE_BR, SITE_ZSTD, SITE_GZIP, SITE_PLAIN, SITE_VARIANTS };
 
-/* What entity tags are made of. A file in memory always has one of its content. */
+/* The source of entity tags. The tag of a file in memory is always made of its content. */
 enum site_etag {
     SITE_ETAG_AUTO,   /* an open file: size and time, or the content if the time is no date */
     SITE_ETAG_TIME,   /* an open file: size and time. It is never read for its tag */

@@ -221,7 +221,7 @@ static void explain_cache(struct trace *t)
     }
 }
 
-/* What goes before the answer, if the site has it. */
+/* The links that are sent before the answer, if the site sends any. */
 static void explain_hints(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;

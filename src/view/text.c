@@ -272,7 +272,7 @@ static void print_age(FILE *out, uint64_t age_ns)
         fprintf(out, "  %4" PRIu64 " h ago", age_s / 3600);
 }
 
-/* What fails right now needs no log. JSON and the page have more of them. */
+/* They show without a log which requests fail now. JSON and the page have more of them. */
 static void print_recent(const struct view_table *p, const struct view *view)
 {
     enum { SHOWN_MAX = 12 };

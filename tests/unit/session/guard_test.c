@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Passwords of some paths of a site: which of them a request needs, also where another name leads
- * to the file, and what the cache may answer without a lookup of the rules.
+ * Passwords of some paths of a site. The tests check which password a request needs, also where
+ * another name leads to the file. They check what the cache may answer
+ * without a lookup of the rules.
  */
 #include "session/guard.h"
 
