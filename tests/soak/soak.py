@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import random
 import resource
 import statistics
@@ -45,6 +46,7 @@ ROUND_S = 20  # of clients that come and go; then memory is measured, without cl
 GROWTH_SHARE = 0.05
 GROWTH_KIB = 3 * 1024
 DESCRIPTORS_MORE = 8
+WEEK_S = 7 * 24 * 3600
 # Until memory is flat. A leak grows in each round; a cache that a slow machine fills late does not.
 ROUNDS_MORE = 6
 
@@ -58,6 +60,8 @@ class Judgement:
     connections: int = 0
     events: dict[str, int] = field(default_factory=dict)
     memory_kib: list[int] = field(default_factory=list)
+    steady_requests: list[int] = field(default_factory=list)  # so far, at the samples of memory
+    hidden_leak_bytes: float = math.inf  # of each request; a larger leak is growth
     descriptors: list[int] = field(default_factory=list)
     dropped: int = 0
     late: int = 0
@@ -71,12 +75,29 @@ class Judgement:
 def memory_growth(judgement: Judgement, rounds: int) -> str:
     """How memory grew in the last `rounds`, without the first round of all: the last third of
     the samples against the first third. Empty when it is flat."""
-    samples = judgement.memory_kib[1:][1 - rounds :]
-    third = max(1, len(samples) // 3)
-    first, last = statistics.median(samples[:third]), statistics.median(samples[-third:])
-    if last - first <= max(GROWTH_SHARE * first, GROWTH_KIB):
+    first, last = ends_of(judgement.memory_kib, rounds)
+    if last - first <= allowed_growth(first):
         return ""
     return f"memory grew from {first:.0f} to {last:.0f} KiB"
+
+
+def ends_of(samples: Sequence[int], rounds: int) -> tuple[float, float]:
+    """The medians of the first and of the last third of the samples that are compared."""
+    compared = samples[1:][1 - rounds :]
+    third = max(1, len(compared) // 3)
+    return statistics.median(compared[:third]), statistics.median(compared[-third:])
+
+
+def allowed_growth(first_kib: float) -> float:
+    """The growth in KiB that still counts as flat."""
+    return max(GROWTH_SHARE * first_kib, GROWTH_KIB)
+
+
+def hidden_leak_bytes(judgement: Judgement, rounds: int) -> float:
+    """The largest leak of each request that the judgement about memory does not see."""
+    first_kib, _ = ends_of(judgement.memory_kib, rounds)
+    began, ended = ends_of(judgement.steady_requests, rounds)
+    return allowed_growth(first_kib) * 1024 / (ended - began) if ended > began else math.inf
 
 
 class Soak:
@@ -228,8 +249,10 @@ class Soak:
             if done >= rounds and not memory_growth(self.judgement, rounds):
                 break
             await self.part(seconds / 3 / rounds, steady)
+            self.judgement.steady_requests.append(self.judgement.requests)
             say("steady")
         self.judgement.wrong += filter(None, [memory_growth(self.judgement, rounds)])
+        self.judgement.hidden_leak_bytes = hidden_leak_bytes(self.judgement, rounds)
         self.compare_descriptors(self.judgement.descriptors)
         await self.part(seconds / 3, changes)
         say("changes")
@@ -276,6 +299,7 @@ def report(judgement: Judgement) -> None:
         f" {judgement.late} old answers cut"
     )
     print(f"    memory, KiB: {judgement.memory_kib}")
+    print(f"    a leak above {judgement.hidden_leak_bytes:.0f} bytes for each request would show")
     print(f"    descriptors: {judgement.descriptors}")
     for each in judgement.wrong:
         print(f"    WRONG: {each}")
@@ -299,6 +323,8 @@ def main() -> int:
     judgements = [soak(name, options.seconds / len(names), options.seed, most) for name in names]
     for judgement in judgements:
         report(judgement)
+    requests = sum(judgement.requests for judgement in judgements)
+    print(f"{requests} requests are a week of {requests / WEEK_S:.1f} requests per second")
     failed = sum(bool(judgement.wrong) for judgement in judgements)
     print(f"{len(judgements) - failed} passed, {failed} failed")
     return 1 if failed else 0

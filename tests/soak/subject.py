@@ -32,6 +32,7 @@ CONFIGURATION = """\
 [server]
 model = {model}
 listen = {listen}
+cache-size = 64M
 access-log = {log}
 header-timeout = 20s
 idle-timeout = 30s

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tests.soak.clients import YOUNG_S, Connection, Count, GoneError
-from tests.soak.soak import Judgement, memory_growth
+from tests.soak.soak import GROWTH_KIB, Judgement, hidden_leak_bytes, memory_growth
 from tests.soak.subject import CONFIGURATION
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
@@ -63,3 +63,22 @@ def test_every_timeout_of_the_server_is_longer_than_a_request_is_young() -> None
 def test_memory_may_grow_until_the_server_is_warm(samples: list[int], flat: bool) -> None:
     judgement = Judgement("epoll", memory_kib=samples)
     assert (memory_growth(judgement, 4) == "") is flat
+
+
+@pytest.mark.parametrize(
+    ("share", "flat"),
+    [(0.9, True), (1.1, False)],
+)
+def test_a_leak_above_the_reported_size_is_growth(share: float, *, flat: bool) -> None:
+    """Each of nine rounds has 100,000 requests, and memory grows by a part of the reported leak."""
+    requests = [100_000 * (at + 1) for at in range(9)]
+    judgement = Judgement("epoll", memory_kib=[10_000] * 9, steady_requests=requests)
+    hidden = hidden_leak_bytes(judgement, 9)
+    assert hidden == GROWTH_KIB * 1024 / 600_000
+    judgement.memory_kib = [10_000 + round(n * share * hidden / 1024) for n in requests]
+    assert (memory_growth(judgement, 9) == "") is flat
+
+
+def test_without_requests_every_leak_stays_hidden() -> None:
+    judgement = Judgement("epoll", memory_kib=[10_000] * 4, steady_requests=[5] * 4)
+    assert hidden_leak_bytes(judgement, 4) == float("inf")
