@@ -232,6 +232,15 @@ static void evict_entry(struct site_cache *cache, struct site_cache_entry *entry
              atomic_load_explicit(&entry->chain, memory_order_relaxed));
 }
 
+/* The bytes that removed entries may use. */
+static size_t retired_most(const struct site_cache_limits *limits)
+{
+    const size_t share = limits->bytes / SITE_CACHE_RETIRED_SHARE;
+    const size_t small = limits->bytes < SITE_CACHE_RETIRED_BYTES ? limits->bytes
+                                                                  : SITE_CACHE_RETIRED_BYTES;
+    return share > small ? share : small;
+}
+
 /* Evicts until `entry` fits. `*old`, which it will replace, counts as removed, and becomes NULL
  * when it is evicted itself. False when removed entries use too much memory. */
 static bool evict_for(struct site_cache *cache, const struct site_cache_entry *entry,
@@ -239,7 +248,7 @@ static bool evict_for(struct site_cache *cache, const struct site_cache_entry *e
 {
     const struct site_cache_limits *limits = &cache->limits;
     const struct site_cache_totals *totals = &cache->totals;
-    while (cache->reclaim.bytes <= limits->bytes / SITE_CACHE_RETIRED_SHARE) {
+    while (cache->reclaim.bytes <= retired_most(limits)) {
         const size_t old_bytes = *old != NULL ? (*old)->size_bytes : 0;
         const size_t old_entries = *old != NULL ? 1 : 0;
         const uint32_t old_descriptors = *old != NULL ? (*old)->descriptors : 0;

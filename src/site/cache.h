@@ -59,10 +59,13 @@ struct site_cache_limits {
 struct site_cache;
 struct site_cache_reader;
 
-/* An entry may use at most an eighth of the bytes. While removed entries that are not yet freed use
- * more than a quarter, nothing is inserted. */
+/* An entry may use at most an eighth of the bytes. Removed entries that are not yet freed may use a
+ * quarter. In a small cache they may use as much as the cache, up to SITE_CACHE_RETIRED_BYTES. A
+ * thread that the kernel stops in the middle of a turn delays freeing for some milliseconds, and
+ * the other threads remove so much meanwhile. While they use more, nothing is inserted. */
 #define SITE_CACHE_ENTRY_SHARE   8
 #define SITE_CACHE_RETIRED_SHARE 4
+#define SITE_CACHE_RETIRED_BYTES ((size_t)4 << 20)
 
 /* Allocates a table of fixed size for `limits.entries` and for `readers` readers. NULL without
  * memory. */

@@ -133,7 +133,7 @@ static bool model_insert(struct model *m, struct model_entry new)
         return false;
     struct model_entry *old;
     for (;;) {
-        if (m->totals.retired_bytes > l->bytes / 4)
+        if (m->totals.retired_bytes > l->bytes) /* a small cache */
             return false;
         old = model_find(m, new.key);
         const size_t bytes = m->totals.bytes - (old != NULL ? old->size_bytes : 0);

@@ -309,25 +309,37 @@ static void an_entry_is_inserted_once(void **state)
     site_cache_free(cache);
 }
 
-static void refuses_entries_while_a_quarter_is_retired(void **state)
+/* A thread that is stopped in the middle of a turn delays freeing. The other threads insert until
+ * the removed entries are more than their limit. */
+static void refuses_entries_only_while_too_much_is_retired(void **state)
 {
+    static const struct {
+        size_t bytes, retired;
+    } cases[] = { { 800, 800 }, { 8 << 20, 4 << 20 }, { 64 << 20, 16 << 20 } };
     (void)state;
-    struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 800, 100, 0);
-    struct site_cache_reader *reader = site_cache_reader(cache, 0);
-    struct site_cache_reader *asleep = site_cache_reader(cache, 1);
-    static const char *const names[] = { "a", "b", "c" };
-    for (unsigned i = 0; i < 3; i++) {
-        assert_true(put(reader, cache, names[i], 100, 0));
-        site_cache_remove(reader, find(reader, cache, names[i]));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const size_t bytes = cases[i].bytes / 8;
+        struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, cases[i].bytes, 100, 0);
+        struct site_cache_reader *reader = site_cache_reader(cache, 0);
+        struct site_cache_reader *stopped = site_cache_reader(cache, 1);
+        unsigned kept = 0;
+        for (unsigned n = 0; n < 50; n++) {
+            const char name[] = { (char)('A' + n), '\0' };
+            kept += put(reader, cache, name, bytes, 0);
+            site_cache_quiesce(reader);
+        }
+        /* Eight fill the cache. Each one after them removes another. The last removal finds the
+         * limit exceeded. */
+        assert_int_equal(kept, 8 + cases[i].retired / bytes);
+        assert_int_equal(site_cache_totals(cache).refused, 50 - kept);
+        assert_int_equal(site_cache_totals(cache).retired_bytes, cases[i].retired + bytes);
+        site_cache_quiesce(stopped);
+        assert_true(put(reader, cache, "z", bytes, 0));
         site_cache_quiesce(reader);
+        site_cache_quiesce(stopped);
+        assert_int_equal(site_cache_totals(cache).retired_bytes, 0);
+        site_cache_free(cache);
     }
-    assert_int_equal(site_cache_totals(cache).retired_bytes, 300);
-    assert_false(put(reader, cache, "d", 10, 0));
-    assert_int_equal(site_cache_totals(cache).refused, 1);
-    site_cache_quiesce(asleep);
-    assert_true(put(reader, cache, "d", 10, 0));
-    assert_int_equal(site_cache_totals(cache).retired_bytes, 0);
-    site_cache_free(cache);
 }
 
 /* Fills a cache of four with a b c d, uses some, adds others, and tells who is left. */
@@ -426,7 +438,7 @@ int main(void)
         cmocka_unit_test(refuses_an_entry_above_its_share),
         cmocka_unit_test(keeps_nothing_without_bytes_or_entries),
         cmocka_unit_test(an_entry_is_inserted_once),
-        cmocka_unit_test(refuses_entries_while_a_quarter_is_retired),
+        cmocka_unit_test(refuses_entries_only_while_too_much_is_retired),
         cmocka_unit_test(evicts_in_the_order_of_its_policy),
         cmocka_unit_test(a_descriptor_is_freed_by_an_entry_that_holds_one),
         cmocka_unit_test(each_cache_hashes_with_its_own_seed),
