@@ -17,10 +17,10 @@ static enum stats_recent_kind kind_of(unsigned status, bool cut)
 static struct span text_of(struct span request_line)
 {
     const char *space = memchr(request_line.at, ' ', request_line.len);
-    size_t from = space ? (size_t)(space - request_line.at) + 1 : 0, len = from;
-    while (len < request_line.len && request_line.at[len] != ' ' && request_line.at[len] != '?')
-        len++;
-    return span_first(request_line, len);
+    const size_t from = space ? (size_t)(space - request_line.at) + 1 : 0;
+    struct span rest = span_skip(request_line, from);
+    struct span target = span_take(&rest, ' ');
+    return span_first(request_line, from + span_take(&target, '?').len);
 }
 
 static void set_text(struct stats_answer *answer, struct span text)
