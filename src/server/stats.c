@@ -74,6 +74,9 @@ const struct stats_segment *server_stats_enter(struct server_stats *stats,
     int rc = stats_segment_enter(&stats->segment, arena);
     if (rc < 0)
         log_error(LOG_WARNING, "the statistics of this worker are off: %s", strerror(-rc));
+    else if (!stats->segment.base)
+        log_error(LOG_WARNING, "nothing that this worker does is counted: the memory for its "
+                               "statistics is damaged, or none is left");
     return rc < 0 ? NULL : &stats->segment;
 }
 

@@ -210,7 +210,7 @@ static bool can_continue(const struct stats_segment *segment, unsigned arena)
 {
     struct span copy = copy_of(segment, arena);
     struct stats_survey found = stats_copy_survey(copy);
-    bool sound = copy.len > 0 && !found.damaged && !found.newer;
+    bool sound = copy.len > 0 && !found.damaged && found.newer == 0;
     free_copy(copy);
     return sound;
 }
@@ -268,18 +268,23 @@ void stats_arena_give(const struct stats_segment *segment, unsigned arena, pid_t
         atomic_store(&segment->header->arena[arena].owner, (int32_t)pid);
 }
 
+/* Children of the process that left the arena may be alive and take more of it meanwhile. So it
+ * is surveyed in a copy, and a place behind the copy is sound when it has been taken since. */
 bool stats_arena_adopt(const struct stats_segment *segment)
 {
     struct stats_arena_header *header = stats_blocks_header(segment);
+    const uint64_t most = STATS_ARENA_BYTES - sizeof(*header);
     uint64_t taken = atomic_load(&header->taken);
-    if (taken > STATS_ARENA_BYTES - sizeof(*header) ||
-        stats_arena_allocate(segment->fd, 0, sizeof(*header) + taken) < 0)
+    if (taken > most || stats_arena_allocate(segment->fd, 0, sizeof(*header) + taken) < 0)
         return false;
-    struct span arena = span_of(segment->base, sizeof(*header) + taken);
-    struct stats_survey found = stats_copy_survey(arena);
-    if (found.damaged || found.newer)
+    struct span copy = stats_copy_arena(segment->fd);
+    struct stats_survey found = stats_copy_survey(copy);
+    bool sound = copy.len > 0 && !found.damaged;
+    free_copy(copy);
+    taken = atomic_load(&header->taken);
+    if (!sound || taken > most || found.newer > sizeof(*header) + taken)
         return false;
     atomic_store(&header->full, false);
-    stats_blocks_recover(segment, found.blocks);
+    stats_blocks_recover(segment);
     return true;
 }

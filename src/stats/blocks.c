@@ -128,16 +128,28 @@ static void recover_places(const struct stats_segment *segment, uint32_t *places
     }
 }
 
-void stats_blocks_recover(const struct stats_segment *segment, size_t count)
+/* Fills in the places of all blocks, at most `most`, and returns how many there are. */
+static size_t list_blocks(const struct stats_segment *segment, uint32_t *ret_places, size_t most)
 {
-    uint32_t *places = calloc(count, sizeof(*places));
-    bool *put = calloc(count, sizeof(*put));
+    const struct stats_arena_header *header = stats_blocks_header(segment);
+    uint32_t place = atomic_load(&header->first_block);
+    const uint64_t end = sizeof(*header) + atomic_load(&header->taken);
+    size_t count = 0;
+    while (count < most && place >= sizeof(*header) && place % CACHE_LINE == 0 &&
+           place + sizeof(struct stats_block) <= end) {
+        ret_places[count++] = place;
+        place = atomic_load(&block_at(segment, place)->next);
+    }
+    return count;
+}
+
+void stats_blocks_recover(const struct stats_segment *segment)
+{
+    const size_t most = STATS_ARENA_BYTES / sizeof(struct stats_block);
+    uint32_t *places = calloc(most, sizeof(*places));
+    bool *put = calloc(most, sizeof(*put));
     if (places && put) {
-        const _Atomic uint32_t *link = &stats_blocks_header(segment)->first_block;
-        for (size_t i = 0; i < count; i++) {
-            places[i] = atomic_load(link);
-            link = &block_at(segment, places[i])->next;
-        }
+        size_t count = list_blocks(segment, places, most);
         qsort(places, count, sizeof(*places), compare_places);
         recover_places(segment, places, put, count);
     } else {

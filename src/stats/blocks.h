@@ -17,10 +17,10 @@ static inline struct stats_arena_header *stats_blocks_header(const struct stats_
 struct stats_block *stats_blocks_get(const struct stats_segment *segment);
 void stats_blocks_put(const struct stats_segment *segment, struct stats_block *block);
 
-/* Makes a new free list from what an earlier process of this arena has left, with `count` blocks in
- * sound places: the blocks of its free list, and those of processes that are gone. A child of that
- * process may be alive, and may put its block at the same time. */
-void stats_blocks_recover(const struct stats_segment *segment, size_t count);
+/* Makes a new free list from what an earlier process of this arena has left: the blocks of its free
+ * list, and those of processes that are gone. A child of that process may be alive, and may get,
+ * make or put a block at the same time. */
+void stats_blocks_recover(const struct stats_segment *segment);
 
 /* Settles for a dead child that counted in this arena: ends what it had open, and frees its blocks.
  * Returns how many connections were open. */

@@ -77,7 +77,7 @@ static const void *visit_place(struct survey *s, const _Atomic uint32_t *place, 
         return NULL;
     }
     if (offset + size > s->arena.len) {
-        s->found.newer = true;
+        s->found.newer = offset + size > s->found.newer ? offset + size : s->found.newer;
         return NULL;
     }
     mark_used(s, offset, size);

@@ -41,9 +41,9 @@ MUST_USE bool stats_copy_is_head(struct span head, char why[STATS_WHY_MAX]);
 /* What is in a copied arena. */
 struct stats_survey {
     size_t blocks;
-    unsigned rows; /* sites: one more than the last that a block has */
-    bool damaged;  /* something lies outside or overlaps, or the header is cut */
-    bool newer;    /* it has places that were taken after the copy began */
+    unsigned rows;  /* sites: one more than the last that a block has */
+    bool damaged;   /* something lies outside or overlaps, or the header is cut */
+    uint64_t newer; /* the end of the last place that was taken after the copy began; 0: none */
 };
 struct stats_survey stats_copy_survey(struct span arena);
 

@@ -320,6 +320,31 @@ static void a_block_that_is_put_during_an_adoption_gets_one_writer(void **state)
     (void)run_worker(put_a_block_by_halves, EXITS, NULL);
 }
 
+/* A child of the dead worker makes blocks during each adoption. */
+static void adopt_while_a_child_makes_blocks(void)
+{
+    enum { BLOCKS = 2000 };
+    int status = 0;
+    const pid_t child = fork();
+    expect(child >= 0);
+    for (unsigned i = 0; child == 0 && i < BLOCKS; i++)
+        expect(stats_blocks_get(&segment) != NULL);
+    if (child == 0)
+        _exit(0);
+    do
+        expect(stats_arena_adopt(&segment));
+    while (waitpid(child, &status, WNOHANG) == 0);
+    expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    struct span copy = stats_copy_arena(segment.fd);
+    expect(stats_copy_survey(copy).blocks == BLOCKS);
+}
+
+static void an_arena_that_grows_meanwhile_is_adopted(void **state)
+{
+    (void)state;
+    (void)run_worker(adopt_while_a_child_makes_blocks, EXITS, NULL);
+}
+
 /* Neither a circle nor a place without a block leads a successor astray. */
 static void damage_the_free_list(void)
 {
@@ -492,6 +517,7 @@ int main(void)
         WITH_SEGMENT(masters_continue_in_arenas_of_masters),
         WITH_SEGMENT(a_child_that_outlives_its_worker_keeps_its_connection),
         WITH_SEGMENT(a_block_that_is_put_during_an_adoption_gets_one_writer),
+        WITH_SEGMENT(an_arena_that_grows_meanwhile_is_adopted),
         WITH_SEGMENT(a_damaged_free_list_ends_where_it_is_damaged),
         WITH_SEGMENT(a_worker_that_overwrites_its_arena_harms_no_other),
         WITH_SEGMENT(a_damaged_arena_is_left_out_and_not_used_again),
