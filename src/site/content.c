@@ -258,5 +258,6 @@ size_t site_content_trim(struct site_file *file)
     file->head.at = file->body - file->head.len;
     if (file->block.len > 0)
         file->block.at = memory;
+    // cppcheck-suppress memleak ; the body and the heads are in it, and their owner frees them
     return unused;
 }
