@@ -45,7 +45,7 @@ struct session_exchange {
     struct http_target target;          /* zero until it is resolved */
     const struct session_site *site;    /* NULL until it is known */
     struct span origin_line;            /* for a script of an allowed origin; usually empty */
-    struct span dictionary_line;        /* of a 200; usually empty (session/delta.h) */
+    const struct span *dictionary_line; /* of a 200; usually NULL (session/delta.h) */
     const struct rules_match *match;   /* the rules of the path; NULL: not needed so far, or none */
     const struct session_peer *client; /* NULL: the session's peer (session/forwarded.h) */
     uint64_t id;                       /* for the log and error pages */

@@ -80,7 +80,7 @@ void session_delta_choose(struct session_exchange *x, struct site_entry **entry,
     bool is_new;
     if (!x->secure || !session_delta_concerns(x, *entry))
         return;
-    x->dictionary_line = x->match->dictionary->dictionary_line;
+    x->dictionary_line = &x->match->dictionary->dictionary_line;
     if (!compressor || *fresh) /* a trace has none; this request publishes a fresh entry */
         return;
     struct site_entry *delta = find_delta(x, *entry, &is_new);
@@ -94,6 +94,6 @@ void session_delta_choose(struct session_exchange *x, struct site_entry **entry,
 void session_delta_note(const struct session_exchange *x, struct site_entry *entry)
 {
     struct site_compressor *compressor = x->thread->shared->compressor;
-    if (compressor && x->dictionary_line.len > 0 && !entry->delta)
+    if (compressor && x->dictionary_line && !entry->delta)
         site_delta_note(compressor, entry, x->match->dictionary);
 }

@@ -161,7 +161,7 @@ static void add_body(struct session_exchange *x, struct span body, struct site_e
 static bool has_ready_block(const struct session_exchange *x, const struct site_file *file)
 {
     return file->block.len > 0 && file->size <= SESSION_COPY_MAX && !x->by_accept &&
-           x->origin_line.len == 0 && x->dictionary_line.len == 0 && !session_head_only(x) &&
+           x->origin_line.len == 0 && !x->dictionary_line && !session_head_only(x) &&
            file->size <=
                http2_connection_allows(&x->session->http2->connection, x->framing->stream);
 }

@@ -27,8 +27,8 @@ static void add_lines(const struct session_exchange *x, struct buf *head, enum h
         buf_add(head, SPAN("Vary: Accept\r\n"));
     if (__builtin_expect(x->origin_line.len > 0, 0))
         buf_add(head, x->origin_line);
-    if (__builtin_expect(x->dictionary_line.len > 0, 0) && status == HTTP_OK)
-        buf_add(head, x->dictionary_line);
+    if (__builtin_expect(x->dictionary_line != NULL, 0) && status == HTTP_OK)
+        buf_add(head, *x->dictionary_line);
     if (__builtin_expect(x->secure, 0) && x->site)
         buf_add(head, x->site->fields.over_tls);
     if (x->site)
