@@ -13,6 +13,7 @@
 #pragma once
 
 #include "session/answer.h"
+#include "session/head.h"
 
 /* Whether the answer with the entry depends on Available-Dictionary. A page that is there in
  * Markdown, too, takes no part. */
@@ -22,7 +23,8 @@ bool session_delta_concerns(const struct session_exchange *x, const struct site_
  * the difference that the client can use in its place. *fresh: it is not published yet. */
 void session_delta_choose(struct session_exchange *x, struct site_entry **entry, bool *fresh);
 
-/* The cache has the entry that session_delta_choose has left. If the client may keep its file as a
- * dictionary, the compressor gets it, too. Call it after the entry is published, because its bytes
- * may move before. */
-void session_delta_note(const struct session_exchange *x, struct site_entry *entry);
+/* Publishes the entry that session_delta_choose has left, if it is fresh. Then the compressor gets
+ * a file that the client may keep as a dictionary. It gets no entry before, because the bytes of an
+ * entry may move when it is published. */
+enum session_publication session_delta_publish(const struct session_exchange *x,
+                                               struct site_entry *entry, bool fresh);

@@ -76,11 +76,7 @@ static bool prefers_markdown(const struct session_exchange *x, const struct site
 static void answer_with_dictionary(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
     session_delta_choose(x, &entry, &fresh);
-    const enum session_publication published = fresh ? session_head_publish(x, entry)
-                                                     : SESSION_PUBLISHED;
-    if (published == SESSION_PUBLISHED)
-        session_delta_note(x, entry);
-    answer_published(x, entry, fresh, published);
+    answer_published(x, entry, fresh, session_delta_publish(x, entry, fresh));
 }
 
 /* Answers with a file, or with its page in Markdown if the client prefers that. */
@@ -238,6 +234,7 @@ static void answer_listing(struct session_exchange *x)
         .form = json ? SITE_LISTING_JSON : SITE_LISTING_HTML,
         .view = session_rules_view(x, &storage),
         .shows = x->site->access_by_path ? session_guard_shows : NULL,
+        .quotes = x->match ? session_rules_quote : NULL,
         .context = x,
     };
     if (x->match && x->match->listing == RULES_OFF) {

@@ -223,6 +223,12 @@ bool session_rules_restrict_alike(const struct session_exchange *x, const struct
            session_guard_admits(x, path);
 }
 
+bool session_rules_quote(const void *exchange, struct span path)
+{
+    const struct session_exchange *x = exchange;
+    return session_rules_restrict_alike(x, x->match, path);
+}
+
 bool session_rules_answer_absent(struct session_exchange *x)
 {
     session_trace_note(x, substituted, acts(x, true));

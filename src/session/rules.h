@@ -70,7 +70,12 @@ bool session_rules_answer(struct session_exchange *x);
 bool session_rules_restrict_alike(const struct session_exchange *x, const struct rules_match *match,
                                   struct span path);
 
-/* The same for a rule that acts only where no file answers. Call it when there is none. */
+/* Whether a listing of x->match may show the text of the file at `path`. `exchange` is a struct
+ * session_exchange. */
+bool session_rules_quote(const void *exchange, struct span path);
+
+/* The same as session_rules_answer, for a rule that acts only where no file answers. Call it when
+ * there is none. */
 bool session_rules_answer_absent(struct session_exchange *x);
 
 /* What the rules of the path say about files, in place of the options. `storage` may hold it. */

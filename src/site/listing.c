@@ -217,9 +217,11 @@ static void add_html_row(struct site_text *text, const struct site_folder *folde
     site_text_add(text, SPAN("</time></td></tr>\n"));
 }
 
-static void add_html(struct site_text *text, const struct site *site, struct span path,
-                     const struct site_folder *folder, struct sorting sorting)
+static void add_html(struct site_text *text, const struct site *site,
+                     const struct site_listing_request *request, const struct site_folder *folder,
+                     struct sorting sorting)
 {
+    const struct span path = request->path;
     site_text_add(text, SPAN("<!doctype html>\n"
                              "<html lang=\"en\">\n"
                              "<head>\n"
@@ -246,7 +248,7 @@ static void add_html(struct site_text *text, const struct site *site, struct spa
         add_html_row(text, folder, &folder->rows[i]);
     site_text_add(text, SPAN("</tbody>\n</table>\n"));
     add_left_out(text, folder);
-    site_readme_add(text, site, path, folder);
+    site_readme_add(text, site, request, folder);
     site_text_add(text, SPAN("</main>\n"));
     if (site_options(site)->scripts)
         site_text_add(text, span_of(page_script, sizeof(page_script) - 1));
@@ -321,7 +323,7 @@ int site_listing_render(const struct site *site, const struct site_listing_reque
     if (request->form == SITE_LISTING_JSON)
         add_json(&text, site, &folder);
     else
-        add_html(&text, site, request->path, &folder, sorting);
+        add_html(&text, site, request, &folder, sorting);
     *ret_entries = folder.count;
     site_folder_free(&folder);
     if (text.failed) {

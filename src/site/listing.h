@@ -24,6 +24,8 @@ struct site_listing_request {
     /* Whether a name is shown: the path of a file or, with a slash at its end, of a directory. The
      * same for all requests with this path. NULL: all names are. */
     bool (*shows)(const void *context, struct span path);
+    /* The same for the text of the file README at a path. */
+    bool (*quotes)(const void *context, struct span path);
     const void *context;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "site/readme.h"
 
+#include "base/buf.h"
 #include "os/file.h"
 #include "site/lookup.h"
 
@@ -21,18 +22,18 @@ static const struct site_folder_row *find_readme(const struct site_folder *folde
 }
 
 /* Opens a file of the folder. It may have become something else since it was listed. */
-static int open_readme(const struct site *site, struct span folder, struct span name,
-                       size_t *ret_size)
+static int open_readme(const struct site *site, const struct site_listing_request *request,
+                       struct span name, size_t *ret_size)
 {
-    char path[PATH_MAX];
+    char bytes[PATH_MAX];
     struct stat status;
-    const struct span directory = span_skip(folder, 1);
-    if (directory.len + name.len >= sizeof(path))
+    struct buf path = buf_over(bytes, sizeof(bytes) - 1);
+    buf_add(&path, request->path);
+    buf_add(&path, name);
+    if (path.overflow || (request->quotes && !request->quotes(request->context, buf_span(&path))))
         return -1;
-    memcpy(path, directory.at, directory.len);
-    memcpy(path + directory.len, name.at, name.len);
-    path[directory.len + name.len] = '\0';
-    int fd = os_file_open_beneath(site->root_fd, path);
+    bytes[path.len] = '\0';
+    int fd = os_file_open_beneath(site->root_fd, bytes + 1);
     if (fd >= 0 && (os_file_stat(fd, &status) < 0 || !S_ISREG(status.st_mode))) {
         os_file_close(fd);
         return -1;
@@ -75,15 +76,15 @@ static void add_section(struct site_text *text, struct span name, struct span li
     site_text_add(text, SPAN("</section>\n"));
 }
 
-void site_readme_add(struct site_text *text, const struct site *site, struct span path,
-                     const struct site_folder *folder)
+void site_readme_add(struct site_text *text, const struct site *site,
+                     const struct site_listing_request *request, const struct site_folder *folder)
 {
     const struct site_folder_row *row = find_readme(folder);
     if (!row)
         return;
     const struct span name = site_folder_name(folder, row);
     size_t size = 0;
-    const int fd = open_readme(site, path, name, &size);
+    const int fd = open_readme(site, request, name, &size);
     const bool cut = size > SITE_README_MAX;
     struct span lines = { NULL, cut ? SITE_README_MAX : size };
     char *bytes = fd >= 0 && size > 0 ? malloc(lines.len) : NULL;

@@ -12,6 +12,6 @@
 enum { SITE_README_MAX = 64 * 1024 };
 
 /* Adds README.md, README.txt or README of the folder, the first of these that is there, in any
- * case. Adds nothing if there is none or it cannot be read. `path` is the folder's. */
-void site_readme_add(struct site_text *text, const struct site *site, struct span path,
-                     const struct site_folder *folder);
+ * case. Adds nothing if there is none, it cannot be read, or the request does not quote it. */
+void site_readme_add(struct site_text *text, const struct site *site,
+                     const struct site_listing_request *request, const struct site_folder *folder);

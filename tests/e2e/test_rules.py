@@ -193,3 +193,22 @@ def test_a_listing_and_its_folder_have_the_fields_of_their_paths(
                 answer = source.get("/list")
                 assert (answer.status, answer.get("X-Name")) == (301, "yes")
                 assert answer.get("X-List") is None
+
+
+@pytest.mark.parametrize("model", ["percore"])
+@pytest.mark.parametrize(
+    "rule", ["deny = all", "status = 410", "redirect = 302 /", "rewrite = /list/a.txt"]
+)
+def test_a_listing_shows_no_readme_that_its_own_rules_keep_back(
+    server: ServerFactory, tmp_path: Path, site: Path, rule: str
+) -> None:
+    for folder in ("list", "open"):
+        (site / folder).mkdir()
+        (site / folder / "a.txt").write_text("a\n")
+        (site / folder / "README.md").write_text("the words of the file\n")
+    rules = f"listing = on\n[path /list/README.md]\n{rule}"
+    running = configured(server, write(tmp_path / "weir.conf", site, rules))
+    with connect(running.address) as connection, connect2(running.address) as client:
+        for source in (connection, client):
+            for path, shown in (("/open/", True), ("/list/", False), ("/list/README.md", False)):
+                assert (b"the words of the file" in source.get(path).body) == shown
