@@ -71,7 +71,7 @@ int model_loop_open(struct model_loop *loop)
         return -errno;
     loop->home.wake_fd = loop->wake_fd;
     int rc = session_thread_start(&loop->thread, loop->server->shared, loop->index);
-    loop->thread.home = &loop->home;
+    session_thread_use_home(&loop->thread, &loop->home);
     return rc;
 }
 

@@ -329,7 +329,7 @@ static int start_pool_threads(struct model_threadpool *pool, struct model_reacto
     int rc = 0;
     while (pool->running < pool->count && rc == 0) {
         struct model_poolthread *t = &pool->threads[pool->running];
-        t->thread.home = pool->server->pool_sticky ? NULL : &r->loop.home;
+        session_thread_use_home(&t->thread, pool->server->pool_sticky ? NULL : &r->loop.home);
         rc = -pthread_create(&t->id, NULL, model_poolthread_serve, t);
         pool->running += rc == 0;
     }

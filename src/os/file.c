@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* openat2 returns EAGAIN when a rename happens on the path. */
@@ -40,12 +41,11 @@ static int open_once(int directory_fd, const char *name, int flags)
     return fd < 0 ? -errno : fd;
 }
 
-static int resolve_once(int root_fd, const char *path, int flags)
+#define RESOLVE (RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
+
+static int resolve_once(int root_fd, const char *path, int flags, uint64_t resolve)
 {
-    const struct open_how how = {
-        .flags = (uint64_t)flags,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-    };
+    const struct open_how how = { .flags = (uint64_t)flags, .resolve = resolve };
     long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
     return fd < 0 ? -errno : (int)fd;
 }
@@ -56,7 +56,7 @@ static bool openat2_works(void)
 {
     int support = atomic_load_explicit(&openat2_support, memory_order_relaxed);
     if (support == OPENAT2_UNKNOWN) {
-        int fd = resolve_once(AT_FDCWD, ".", PEEK_FLAGS);
+        int fd = resolve_once(AT_FDCWD, ".", PEEK_FLAGS, RESOLVE);
         support = fd == -ENOSYS || fd == -EPERM ? OPENAT2_MISSING : OPENAT2_WORKS;
         os_file_close(fd);
         atomic_store_explicit(&openat2_support, support, memory_order_relaxed);
@@ -68,7 +68,7 @@ static int resolve_beneath(int root_fd, const char *path, int flags)
 {
     int fd = -EAGAIN;
     for (int attempt = 0; attempt < OPEN_ATTEMPTS && (fd == -EAGAIN || fd == -EINTR); attempt++)
-        fd = resolve_once(root_fd, path, flags);
+        fd = resolve_once(root_fd, path, flags, RESOLVE);
     return fd;
 }
 
@@ -143,6 +143,23 @@ static int open_beneath(int root_fd, const char *path, int flags)
     return walk_beneath(root_fd, path, flags);
 }
 
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20
+#endif
+
+/* EAGAIN: not in memory, or a rename on the path. EXDEV: a mount on the path, or a way out. */
+static int open_cached(int root_fd, const char *path, int flags)
+{
+    if (strnlen(path, PATH_MAX) == PATH_MAX)
+        return -ENAMETOOLONG;
+    if (atomic_load_explicit(&walk_forced, memory_order_relaxed) || !openat2_works())
+        return walk_beneath(root_fd, path, flags);
+    const int fd = resolve_once(root_fd, path, flags, RESOLVE | RESOLVE_CACHED | RESOLVE_NO_XDEV);
+    if (fd == -EINVAL) /* an old kernel, or a name that this filesystem cannot have */
+        return resolve_beneath(root_fd, path, flags);
+    return fd == -EAGAIN || fd == -EXDEV || fd == -EINTR ? -EINPROGRESS : fd;
+}
+
 int os_file_open_directory(const char *path)
 {
     return open_once(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -163,6 +180,43 @@ int os_file_peek_beneath(int root_fd, const char *path)
     return open_beneath(root_fd, path, PEEK_FLAGS);
 }
 
+int os_file_open_cached(int root_fd, const char *path)
+{
+    return open_cached(root_fd, path, READ_FLAGS);
+}
+
+int os_file_peek_cached(int root_fd, const char *path)
+{
+    return open_cached(root_fd, path, PEEK_FLAGS);
+}
+
+enum os_file_medium os_file_medium(int fd)
+{
+    struct statfs status;
+    if (fstatfs(fd, &status) < 0)
+        return OS_FILE_LOCAL;
+    switch ((uint32_t)status.f_type) {
+    case TMPFS_MAGIC:
+    case RAMFS_MAGIC:
+        return OS_FILE_MEMORY;
+    case FUSE_SUPER_MAGIC:
+    case NFS_SUPER_MAGIC:
+    case SMB_SUPER_MAGIC:
+    case SMB2_SUPER_MAGIC:
+    case CIFS_SUPER_MAGIC:
+    case CEPH_SUPER_MAGIC:
+    case AFS_SUPER_MAGIC:
+    case AFS_FS_MAGIC:
+    case CODA_SUPER_MAGIC:
+    case OCFS2_SUPER_MAGIC:
+    case V9FS_MAGIC:
+    case AUTOFS_SUPER_MAGIC:
+        return OS_FILE_REMOTE;
+    default:
+        return OS_FILE_LOCAL;
+    }
+}
+
 bool os_file_force_walk(bool force)
 {
     return atomic_exchange(&walk_forced, force);
@@ -171,6 +225,11 @@ bool os_file_force_walk(bool force)
 int os_file_stat(int fd, struct stat *ret_stat)
 {
     return fstat(fd, ret_stat) < 0 ? -errno : 0;
+}
+
+int os_file_stat_cached(int fd, struct stat *ret_stat)
+{
+    return fstatat(fd, "", ret_stat, AT_EMPTY_PATH | AT_STATX_DONT_SYNC) < 0 ? -errno : 0;
 }
 
 int os_file_stat_at(int directory_fd, const char *name, struct stat *ret_stat)
@@ -245,6 +304,21 @@ bool os_file_dates_folders(int fd)
     default:
         return false;
     }
+}
+
+int os_file_read_cached(int fd, char *bytes, size_t len, uint64_t offset)
+{
+    const struct iovec to = { bytes, len };
+    if (len == 0)
+        return 0;
+    const ssize_t count = preadv2(fd, &to, 1, (off_t)offset, RWF_NOWAIT);
+    if (count == 0)
+        return -ENODATA;
+    if (count > 0)
+        return (size_t)count == len ? 0 : -EINPROGRESS;
+    const bool unknown = errno == EAGAIN || errno == EOPNOTSUPP || errno == ENOSYS ||
+                         errno == EINVAL || errno == EINTR;
+    return unknown ? -EINPROGRESS : -errno;
 }
 
 void os_file_close(int fd)

@@ -30,11 +30,28 @@ MUST_USE int os_file_open_beneath(int root_fd, const char *path);
  * or a fifo. */
 MUST_USE int os_file_peek_beneath(int root_fd, const char *path);
 
+/* The same two calls, without waiting for a disk. -EINPROGRESS: the kernel does not have all of the
+ * path in memory, or the path crosses a mount. The descriptor is of a filesystem that is not
+ * OS_FILE_REMOTE, where opening itself may wait. A kernel before 5.12 waits. */
+MUST_USE int os_file_open_cached(int root_fd, const char *path);
+MUST_USE int os_file_peek_cached(int root_fd, const char *path);
+
+/* Where the files of a filesystem are, by how long they may take. */
+enum os_file_medium {
+    OS_FILE_MEMORY, /* tmpfs, ramfs */
+    OS_FILE_LOCAL,  /* on a disk of this machine, or what is not known */
+    OS_FILE_REMOTE  /* another machine or another process has them (NFS, FUSE and the like) */
+};
+enum os_file_medium os_file_medium(int fd);
+
 /* Forces the walk in place of openat2, so that tests reach it; returns the old setting. */
 bool os_file_force_walk(bool force);
 
 /* fstat; 0 or -errno. */
 MUST_USE int os_file_stat(int fd, struct stat *ret_stat);
+
+/* The same from what the kernel knows, without a question to another machine or process. */
+MUST_USE int os_file_stat_cached(int fd, struct stat *ret_stat);
 
 /* fstatat for one name in an open directory; a link is not followed. 0 or -errno. */
 MUST_USE int os_file_stat_at(int directory_fd, const char *name, struct stat *ret_stat);
@@ -61,6 +78,10 @@ bool os_file_read_text(const char *path, char *text, size_t size);
 /* Reads exactly `len` bytes at `offset`; -ENODATA when the file ends before.
  * Retries EINTR. On failure `bytes` may hold a part. */
 MUST_USE int os_file_read_at(int fd, char *bytes, size_t len, uint64_t offset);
+
+/* The same from memory. -EINPROGRESS: not all of the bytes are in memory, or the filesystem cannot
+ * say. */
+MUST_USE int os_file_read_cached(int fd, char *bytes, size_t len, uint64_t offset);
 
 /* Closes, ignoring EINTR (the descriptor is gone either way). -1 is allowed. */
 void os_file_close(int fd);

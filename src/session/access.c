@@ -114,15 +114,15 @@ static enum session_access_verdict begin_check(struct session_exchange *x, struc
         return SESSION_ACCESS_BUSY;
     if (!x->thread->home)
         return check_here(x, check);
-    struct session_pending *pending = session_pending_new(x, &check->task);
-    if (pending && task_submit(x->thread->shared->tasks, &check->task)) {
+    struct session_pending *pending = session_pending_begin(x);
+    if (pending && task_submit(x->thread->shared->tasks, TASK_COMPUTES, &check->task)) {
+        pending->task = &check->task;
         x->pending = pending;
         return SESSION_ACCESS_PENDING;
     }
     if (pending)
-        session_pending_drop(x->session, &pending);
-    else
-        free_check(check);
+        session_pending_undo(x, pending);
+    free_check(check);
     return SESSION_ACCESS_BUSY;
 }
 
@@ -157,15 +157,21 @@ static enum session_access_verdict decide_field(struct session_exchange *x)
     return verdict;
 }
 
-static enum session_access_verdict decide_resumed(const struct session_exchange *x)
+/* The request has waited for a comparison, or for the disk after its password was decided. */
+static enum session_access_verdict decide_resumed(struct session_exchange *x)
 {
-    struct task *task = x->resumed->task;
-    return task ? judge_check(x, check_of(task)) : SESSION_ACCESS_BUSY;
+    const struct session_pending *resumed = x->resumed;
+    if (resumed->task)
+        return judge_check(x, check_of(resumed->task));
+    if (resumed->access == x->access && resumed->verdict != SESSION_ACCESS_OPEN)
+        return resumed->verdict;
+    return resumed->late ? SESSION_ACCESS_BUSY : decide_field(x);
 }
 
 enum session_access_verdict session_access_decide(struct session_exchange *x)
 {
     const enum session_access_verdict verdict = x->resumed ? decide_resumed(x) : decide_field(x);
+    x->verdict = (uint8_t)verdict;
     if (verdict == SESSION_ACCESS_REMEMBERED)
         count(x, STATS_passwords_remembered);
     session_trace_note(x, access, verdict);
@@ -184,10 +190,10 @@ void session_access_refuse(struct session_exchange *x, enum session_access_verdi
         CHECK(false);
         return;
     case SESSION_ACCESS_WRONG:
-        count(x, STATS_passwords_wrong);
-        __attribute__((fallthrough));
     case SESSION_ACCESS_MISSING:
         session_answer_page(x, HTTP_UNAUTHORIZED, x->access->challenge);
+        if (verdict == SESSION_ACCESS_WRONG && !x->pending)
+            count(x, STATS_passwords_wrong);
         return;
     case SESSION_ACCESS_LIMITED:
         count(x, STATS_passwords_limited);

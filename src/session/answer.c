@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "http/head.h"
 #include "session/errorpage.h"
+#include "session/fetch.h"
 #include "session/frames.h"
 #include "session/head.h"
 #include "session/hints.h"
@@ -338,8 +339,10 @@ static struct site_entry *find_page_in(struct session_exchange *x, unsigned fold
                                        enum http_status status, bool *ret_owned)
 {
     struct site_entry *entry;
-    if (site_find_error_page(x->site->site, x->thread->reader, folder, status, x->thread->now_ns,
-                             &entry, ret_owned) != SITE_FILE)
+    struct site_query query;
+    char key[SITE_QUERY_ERROR_PAGE_MAX];
+    if (!site_query_error_page(x->site->site, folder, status, key, &query) ||
+        session_fetch_page(x, status, &query, &entry, ret_owned) != SITE_FILE)
         return NULL;
     if (*ret_owned)
         (void)session_head_publish(x, entry);
@@ -385,12 +388,12 @@ void session_answer_own_page(struct session_exchange *x, enum http_status status
 void session_answer_page(struct session_exchange *x, enum http_status status, struct span extra)
 {
     bool owned = false;
-    struct site_entry *own = find_own_page(x, status, &owned);
+    struct site_entry *own = x->pending ? NULL : find_own_page(x, status, &owned);
     session_trace_note(x, own_page, own != NULL);
-    if (own) {
+    if (own)
         session_answer_own_page(x, status, extra, own, owned);
+    if (own || x->pending)
         return;
-    }
     struct buf head = session_head_begin_apart(x, status);
     buf_add(&head, extra);
     const size_t len = session_errorpage_size(status);

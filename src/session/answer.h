@@ -61,8 +61,10 @@ struct session_exchange {
     struct site_entry *kept; /* from the cache, until the next quiesce; NULL: not looked up */
     bool admitted;           /* the password is right */
     uint8_t cache;           /* enum log_cache: whether the cache had the entry */
-    const struct session_pending *resumed; /* the request has waited; NULL: it is new */
-    struct session_pending *pending;       /* set by the plan: there is no answer yet */
+    bool fetches;            /* a lookup is pending, or was (session/fetch.h) */
+    uint8_t verdict;         /* enum session_access_verdict, of `access` */
+    struct session_pending *resumed; /* the request has waited; NULL: it is new */
+    struct session_pending *pending; /* set by the plan: there is no answer yet */
 };
 
 /* The client of the request, for the log, the limits and the rules. */
@@ -95,7 +97,8 @@ bool session_answer_is_conditional(const struct session_exchange *x);
 /* Answers with a status and a page: the site's own page if it has one, or the built-in one. */
 void session_answer_status(struct session_exchange *x, enum http_status status);
 
-/* The same with `extra`, lines of the head. */
+/* The same with `extra`, lines of the head. Without effect if the answer is pending. It may become
+ * pending in the call. */
 void session_answer_page(struct session_exchange *x, enum http_status status, struct span extra);
 
 /* The same, and this entry is the page. When `owned`, takes the caller's reference. */

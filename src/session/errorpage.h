@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The built-in error page of each status: small, readable in light and dark, without any further
- * request. A site's own pages come from site_find_error_page.
+ * request. A site's own pages come from site_query_error_page.
  *
  * Private to session/.
  */

@@ -66,8 +66,8 @@ struct framed_request {
     const char *head;
     struct span line;
     uint64_t began_ns;
-    const struct session_pending *resumed; /* the request has waited for its answer; or NULL */
-    enum http_status status;               /* 0: it is answered by a plan */
+    struct session_pending *resumed; /* the request has waited for its answer; or NULL */
+    enum http_status status;         /* 0: it is answered by a plan */
     bool body_read;
     bool head_only;
     bool navigates; /* a browser opens a page, and sends no body */
@@ -85,13 +85,14 @@ static void keep_pending(struct session *s, const struct http2_stream *stream,
         h->pending_ns = limit_ns;
 }
 
-static void answer_framed(struct session *s, struct http2_stream *stream,
-                          const struct framed_request *from)
+/* Returns the request if its answer is pending, or NULL. */
+static struct session_pending *answer_framed(struct session *s, struct http2_stream *stream,
+                                             const struct framed_request *from)
 {
     struct session_buffer *scratch = session_buffer_take(s->thread);
     if (!scratch) {
         session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
-        return;
+        return NULL;
     }
     struct session_framing framing = { .stream = stream, .navigates = from->navigates };
     struct session_exchange x = session_exchange_begin(s, from->began_ns);
@@ -101,6 +102,7 @@ static void answer_framed(struct session *s, struct http2_stream *stream,
     x.head_only = from->head_only;
     x.body_read = from->body_read;
     x.resumed = from->resumed;
+    x.fetches = from->resumed != NULL;
     if (from->status != 0)
         session_exchange_fail_framed(&x, from->status);
     else
@@ -110,6 +112,7 @@ static void answer_framed(struct session *s, struct http2_stream *stream,
     else if (!framing.done)
         session_frames_add_answer(&x);
     session_buffer_give(s->thread, scratch);
+    return x.pending;
 }
 
 /* The log shows the version that the client speaks. */
@@ -202,7 +205,7 @@ static void take_head(struct session *s, const struct http2_arrival *arrival,
         from.status = status;
     }
     if (arrival->end || !keep_request(s, stream, decoded->content_length, &from))
-        answer_framed(s, stream, &from);
+        (void)answer_framed(s, stream, &from);
 }
 
 static void prioritise(struct session *s, struct http2_stream *stream, struct span field)
@@ -245,10 +248,11 @@ static void take_request(struct session *s, const struct http2_arrival *arrival,
         return;
     case HTTP2_REQUEST_TOO_LARGE:
         session_tally_fault(s->thread, HTTP_FAULT_HEAD_LENGTH);
-        answer_framed(s, stream,
-                      &(struct framed_request){ .line = first_line(request->text),
-                                                .began_ns = began_ns,
-                                                .status = HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE });
+        (void)answer_framed(
+            s, stream,
+            &(struct framed_request){ .line = first_line(request->text),
+                                      .began_ns = began_ns,
+                                      .status = HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE });
         return;
     case HTTP2_REQUEST_GROW:
     case HTTP2_REQUEST_BROKEN:
@@ -273,7 +277,7 @@ static void answer_waiting(struct session *s, struct http2_stream *stream, enum 
         .head_only = waiting->request.method == HTTP_HEAD,
         .status = status,
     };
-    answer_framed(s, stream, &from);
+    (void)answer_framed(s, stream, &from);
     session_body_free(body);
 }
 
@@ -436,8 +440,9 @@ static void resume_stream(struct session *s, unsigned number)
         .navigates = h->streams->place[number].navigates,
     };
     h->streams->place[number].pending = NULL;
-    answer_framed(s, &h->streams->table.stream[number], &from);
-    session_pending_drop(s, &waited);
+    session_pending_stop(s, waited);
+    if (answer_framed(s, &h->streams->table.stream[number], &from) != waited)
+        session_pending_drop(s, &waited);
 }
 
 void session_events_resume(struct session *s, uint64_t now_ns)

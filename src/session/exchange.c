@@ -51,7 +51,7 @@ void session_exchange_refuse(struct session *s, uint64_t began_ns)
 /* `resumed`: the request has waited for its answer; NULL: it is new. */
 static inline void answer_request(struct session *s, const struct http_request *request,
                                   const char *head, uint64_t began_ns, bool body_read,
-                                  const struct session_pending *resumed)
+                                  struct session_pending *resumed)
 {
     struct session_exchange x = begin_exchange(s, began_ns);
     x.request = request;
@@ -59,13 +59,14 @@ static inline void answer_request(struct session *s, const struct http_request *
     x.request_line = span_of(head + request->line.at, request->line.len);
     x.body_read = body_read;
     x.resumed = resumed;
+    x.fetches = resumed != NULL;
     struct session_peer client;
     if (__builtin_expect(s->refusing || s->forwards, 0) && is_refused(&x, &client))
         return;
     struct http_body body;
     session_plan(&x, &body);
     s->pending = x.pending;
-    if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing, 1))
+    if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing || x.pending, 1))
         return;
     s->body = session_body_new(body, NULL, NULL, 0);
     if (!s->body)
@@ -83,8 +84,10 @@ void session_exchange_resume(struct session *s)
     struct session_pending *waited = s->pending;
     s->pending = NULL;
     s->thread->turn.usable = false;
+    session_pending_stop(s, waited);
     answer_request(s, &waited->request, waited->head, waited->began_ns, waited->body_read, waited);
-    session_pending_drop(s, &waited);
+    if (s->pending != waited)
+        session_pending_drop(s, &waited);
 }
 
 void session_exchange_answer_framed(struct session_exchange *x, const struct http_request *request,

@@ -5,6 +5,7 @@
 #include "http/head.h"
 #include "http2/response.h"
 #include "session/delta.h"
+#include "session/fetch.h"
 #include "session/markdown.h"
 #include "session/rules.h"
 #include "session/tally.h"
@@ -192,6 +193,7 @@ enum session_publication session_head_publish(const struct session_exchange *x,
     else if (site_publish(x->thread->reader, entry))
         result = SESSION_PUBLISHED;
     session_tally_publish(x->thread->shared);
+    session_fetch_publish(x, entry);
     return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "http/accept.h"
+#include "session/fetch.h"
 #include "session/rules.h"
 
 #include <limits.h>
@@ -36,7 +37,7 @@ bool session_markdown_is_preferred(const struct session_exchange *x)
     return http_accept_prefers(accept, SPAN("text/markdown"), SPAN("text/html"));
 }
 
-bool session_markdown_find(const struct session_exchange *x, const struct site_entry *page,
+bool session_markdown_find(struct session_exchange *x, const struct site_entry *page,
                            const struct rules_match *match, struct site_entry **ret_entry,
                            bool *ret_new)
 {
@@ -49,7 +50,11 @@ bool session_markdown_find(const struct session_exchange *x, const struct site_e
     if (match)
         rules_add_digest(x->site->rules, match, &key);
     buf_add(&key, page->markdown);
-    return site_find_as(x->site->site, x->thread->reader, session_rules_view(x, &storage),
-                        buf_span(&key), page->markdown, x->thread->now_ns, ret_entry,
-                        ret_new) == SITE_FILE;
+    struct site_query query = {
+        .kind = SITE_QUERY_PATH,
+        .view = session_rules_view(x, &storage),
+        .path = page->markdown,
+        .key = buf_span(&key),
+    };
+    return session_fetch_find(x, &query, ret_entry, ret_new) == SITE_FILE;
 }

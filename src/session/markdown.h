@@ -17,7 +17,7 @@
 /* Finds the page in Markdown that answers in place of `page`, an entry with a path in
  * `page->markdown`. Otherwise, and when the client does not prefer it, returns false. As for
  * site_find. `match` has the rules of the requested path, or is NULL when the site has none. */
-bool session_markdown_find(const struct session_exchange *x, const struct site_entry *page,
+bool session_markdown_find(struct session_exchange *x, const struct site_entry *page,
                            const struct rules_match *match, struct site_entry **ret_entry,
                            bool *ret_new);
 

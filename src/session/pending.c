@@ -3,14 +3,16 @@
 
 #include <stdlib.h>
 
-struct session_pending *session_pending_new(const struct session_exchange *x, struct task *task)
+struct session_pending *session_pending_begin(const struct session_exchange *x)
 {
+    struct session_pending *pending = x->resumed;
     const size_t len = x->request->head_len;
-    struct session_pending *pending = malloc(sizeof(*pending) + len);
+    if (pending)
+        return pending;
+    pending = malloc(sizeof(*pending) + len);
     if (!pending)
         return NULL;
     *pending = (struct session_pending){
-        .task = task,
         .limit_ns = x->thread->now_ns + SESSION_PENDING_NS,
         .began_ns = x->began_ns,
         .body_read = x->body_read,
@@ -21,6 +23,46 @@ struct session_pending *session_pending_new(const struct session_exchange *x, st
     return pending;
 }
 
+void session_pending_undo(const struct session_exchange *x, struct session_pending *pending)
+{
+    if (pending != x->resumed)
+        session_pending_drop(x->session, &pending);
+}
+
+void session_pending_stop(const struct session *s, struct session_pending *pending)
+{
+    const struct stats_writer *stats = &s->thread->stats;
+    if (pending->since_ns == 0)
+        return;
+    stats_writer_add(stats, STATS_fetch_waits_ended, 1);
+    if (stats_writer_visible(stats))
+        stats_writer_record(stats, &stats->block->disk_wait, s->thread->now_ns - pending->since_ns,
+                            1);
+    pending->since_ns = 0;
+}
+
+static void drop_task(const struct session *s, struct session_pending *pending)
+{
+    if (pending->task)
+        task_cancel(s->thread->shared->tasks, pending->task);
+    pending->task = NULL;
+}
+
+/* An answer may lend what a ticket has found until the end of the turn. */
+static void keep_tickets(const struct session *s, struct session_pending *pending)
+{
+    struct site_fetch_ticket *ticket;
+    while ((ticket = pending->tickets)) {
+        pending->tickets = ticket->next;
+        if (!site_fetch_leave(ticket)) {
+            site_fetch_drop(ticket);
+            continue;
+        }
+        ticket->next = s->thread->fetched;
+        s->thread->fetched = ticket;
+    }
+}
+
 void session_pending_drop(struct session *s, struct session_pending **ref)
 {
     struct session_pending *pending = *ref;
@@ -28,19 +70,27 @@ void session_pending_drop(struct session *s, struct session_pending **ref)
         return;
     *ref = NULL;
     s->pending_count--;
-    session_pending_give_up(s, pending);
+    session_pending_stop(s, pending);
+    drop_task(s, pending);
+    keep_tickets(s, pending);
     explicit_bzero(pending->head, pending->request.head_len); /* it may have a password */
     free(pending);
 }
 
 bool session_pending_is_over(const struct session *s, const struct session_pending *pending)
 {
-    return !pending->task || task_is_done(s->thread->shared->tasks, pending->task);
+    if (pending->late || (!pending->task && !pending->ticket))
+        return true;
+    if (pending->task)
+        return task_is_done(s->thread->shared->tasks, pending->task);
+    return site_fetch_is_over(pending->ticket);
 }
 
 void session_pending_give_up(const struct session *s, struct session_pending *pending)
 {
-    if (pending->task)
-        task_cancel(s->thread->shared->tasks, pending->task);
-    pending->task = NULL;
+    stats_writer_add(&s->thread->stats, STATS_fetches_late, pending->ticket && !pending->task);
+    drop_task(s, pending);
+    keep_tickets(s, pending);
+    pending->ticket = NULL;
+    pending->late = true;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A request whose answer is pending: a task (task/task.h) computes in another thread what the
- * answer depends on. The request waits here with a copy of its head. When the task is done, or its
- * time is over, the request is planned again from its start.
+ * A request whose answer is pending: another thread finds out what the answer depends on. That is a
+ * task (task/task.h) for a password, and a ticket (site/fetch.h) for a file that is not in memory.
+ * The request waits here with a copy of its head. When the task or the fetch is done, or its time
+ * is over, the request is planned again from its start. It keeps the results that it has waited
+ * for, so that each further plan gets further.
  *
  * A request of HTTP/1.1 is in `pending` of its session, and one of HTTP/2 is at its stream.
  *
@@ -10,31 +12,46 @@
  */
 #pragma once
 
+#include "session/access.h"
 #include "session/answer.h"
-#include "task/task.h"
+#include "site/fetch.h"
 
 /* How long an answer may be pending. Then it is 503. */
 #define SESSION_PENDING_NS UINT64_C(30000000000)
 
 struct session_pending {
-    struct task *task; /* NULL: its time is over */
+    struct task *task;                   /* a comparison; NULL: none */
+    struct site_fetch_ticket *tickets;   /* lookups, newest first */
+    struct site_fetch_ticket *ticket;    /* the one that it waits for; NULL: none */
+    const struct session_access *access; /* the password that `verdict` is about */
+    enum session_access_verdict verdict;
+    bool late; /* its time is over */
     uint64_t limit_ns;
+    uint64_t since_ns; /* when it began to wait for the disk; 0: it does not */
     uint64_t began_ns; /* when the first byte of the request arrived */
     bool body_read;
     struct http_request request;
     char head[]; /* the bytes that `request` was parsed from */
 };
 
-/* Makes the request of `x` wait for `task`, which is not submitted yet. NULL: out of memory. */
-struct session_pending *session_pending_new(const struct session_exchange *x, struct task *task);
+/* Makes the request of `x` wait: again, or for the first time. NULL: out of memory. The caller sets
+ * `task` or `ticket`. */
+struct session_pending *session_pending_begin(const struct session_exchange *x);
 
-/* Frees *ref, with its task, and clears the copy of the head. Accepts a NULL in *ref. */
+/* Undoes session_pending_begin for a request that had not waited before. */
+void session_pending_undo(const struct session_exchange *x, struct session_pending *pending);
+
+/* The request is about to be planned again. */
+void session_pending_stop(const struct session *s, struct session_pending *pending);
+
+/* Frees *ref, with its task, and clears the copy of the head. The results of its tickets stay
+ * valid until the end of the turn. Accepts a NULL in *ref. */
 void session_pending_drop(struct session *s, struct session_pending **ref);
 
 /* Whether the request can be planned again. */
 bool session_pending_is_over(const struct session *s, const struct session_pending *pending);
 
-/* The time is over: the task is cancelled. */
+/* The time is over: the task is cancelled, and the tickets are dropped. */
 void session_pending_give_up(const struct session *s, struct session_pending *pending);
 
 static inline uint64_t session_pending_limit_ns(const struct session_pending *pending)

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "http/accept.h"
 #include "session/delta.h"
+#include "session/fetch.h"
 #include "session/guard.h"
 #include "session/head.h"
 #include "session/hosts.h"
@@ -98,13 +99,12 @@ static void answer_form(struct session_exchange *x, struct site_entry *entry, bo
         x->match = &match;
     }
     const bool found = session_markdown_find(x, entry, x->match, &page, &page_fresh);
-    if (found) {
-        session_trace_note(x, markdown, true);
+    session_trace_note(x, markdown, found);
+    if (found)
         answer_found(x, page, page_fresh);
-    } else {
+    else if (!x->pending)
         answer_found(x, entry, fresh);
-    }
-    if (found && fresh) {
+    if ((found || x->pending) && fresh) {
         (void)session_head_publish(x, entry);
         site_cache_release(&entry->cache);
     }
@@ -181,8 +181,7 @@ static bool answer_with_found(struct session_exchange *x,
 {
     struct site_entry *entry;
     bool fresh = false;
-    *ret_result = site_find_listing(x->site->site, x->thread->reader, request, counts,
-                                    x->thread->now_ns, &entry, &fresh);
+    *ret_result = session_fetch_listing(x, request, counts, &entry, &fresh);
     if (*ret_result != SITE_FILE)
         return false;
     stats_writer_add(&x->thread->stats, STATS_listings_rendered, fresh);
@@ -255,8 +254,8 @@ static inline enum site_result find_path(struct session_exchange *x, struct site
     struct session_turn *turn = &x->thread->turn;
     if (session_turn_has(turn, x->site, x->target.path))
         return SITE_ABSENT;
-    enum site_result result = site_find(x->site->site, x->thread->reader, x->target.path,
-                                        x->thread->now_ns, ret_entry, ret_fresh);
+    struct site_query query = { .path = x->target.path, .key = x->target.path };
+    const enum site_result result = session_fetch_find(x, &query, ret_entry, ret_fresh);
     if (__builtin_expect(result == SITE_ABSENT, 0))
         session_turn_note(turn, x->site, x->target.path);
     return result;
@@ -284,6 +283,7 @@ static void answer_result(struct session_exchange *x, enum site_result result)
         return;
     case SITE_BUSY:
     case SITE_BROKEN:
+    case SITE_NOT_IN_MEMORY:
         answer_without_file(x, result);
         return;
     }
@@ -407,7 +407,7 @@ static bool is_last_answer(const struct session_exchange *x)
     if (__builtin_expect(
             s->answers + 1 != shared->connection_requests && x->thread->now_ns < s->retires_ns, 1))
         return false;
-    stats_writer_add(&x->thread->stats, STATS_connections_retired, 1);
+    stats_writer_add(&x->thread->stats, STATS_connections_retired, !x->fetches);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/rules.h"
 
+#include "session/fetch.h"
 #include "session/guard.h"
 #include "session/head.h"
 #include "session/ready.h"
@@ -102,7 +103,7 @@ const struct site_view *session_rules_view(const struct session_exchange *x,
 }
 
 /* Looks up the path in `text`, behind the first `prefix_len` bytes of a key. */
-static enum site_result find_rewritten(const struct session_exchange *x, struct buf *text,
+static enum site_result find_rewritten(struct session_exchange *x, struct buf *text,
                                        size_t prefix_len, struct site_entry **ret_entry,
                                        bool *ret_new)
 {
@@ -112,12 +113,17 @@ static enum site_result find_rewritten(const struct session_exchange *x, struct 
         return SITE_ABSENT;
     if (!session_guard_admits(x, path))
         return SITE_FORBIDDEN;
-    return site_find_as(x->site->site, x->thread->reader, session_rules_view(x, &storage), key,
-                        path, x->thread->now_ns, ret_entry, ret_new);
+    struct site_query query = {
+        .kind = SITE_QUERY_PATH,
+        .view = session_rules_view(x, &storage),
+        .path = path,
+        .key = key,
+    };
+    return session_fetch_find(x, &query, ret_entry, ret_new);
 }
 
 /* Finds the file at the target of the acting rule. */
-static enum site_result find_target(const struct session_exchange *x, struct site_entry **ret_entry,
+static enum site_result find_target(struct session_exchange *x, struct site_entry **ret_entry,
                                     bool *ret_new)
 {
     char bytes[sizeof("rewrite ") + RULES_DIGEST_MAX + REWRITTEN_MAX];
@@ -235,17 +241,22 @@ bool session_rules_answer_absent(struct session_exchange *x)
     return acts(x, true) && answer_action(x);
 }
 
-enum site_result session_rules_find(const struct session_exchange *x, struct site_entry **ret_entry,
+enum site_result session_rules_find(struct session_exchange *x, struct site_entry **ret_entry,
                                     bool *ret_new)
 {
     struct site_view storage;
     if (rewrites(x, false))
         return find_target(x, ret_entry, ret_new);
-    return site_find_as(x->site->site, x->thread->reader, session_rules_view(x, &storage),
-                        x->target.path, x->target.path, x->thread->now_ns, ret_entry, ret_new);
+    struct site_query query = {
+        .kind = SITE_QUERY_PATH,
+        .view = session_rules_view(x, &storage),
+        .path = x->target.path,
+        .key = x->target.path,
+    };
+    return session_fetch_find(x, &query, ret_entry, ret_new);
 }
 
-enum site_result session_rules_find_absent(const struct session_exchange *x,
+enum site_result session_rules_find_absent(struct session_exchange *x,
                                            struct site_entry **ret_entry, bool *ret_new)
 {
     return rewrites(x, true) ? find_target(x, ret_entry, ret_new) : SITE_ABSENT;
@@ -263,7 +274,7 @@ static bool may_send_fallback(const struct session_exchange *x, const char *fall
     return !path.overflow && session_guard_admits(x, buf_span(&path));
 }
 
-enum site_result session_rules_find_fallback(const struct session_exchange *x,
+enum site_result session_rules_find_fallback(struct session_exchange *x,
                                              struct site_entry **ret_entry, bool *ret_new)
 {
     char bytes[sizeof("fallback ") + RULES_DIGEST_MAX];
@@ -275,6 +286,11 @@ enum site_result session_rules_find_fallback(const struct session_exchange *x,
     buf_add(&key, SPAN("fallback "));
     if (x->match)
         rules_add_digest(x->site->rules, x->match, &key);
-    return site_find_fallback(x->site->site, x->thread->reader, view, buf_span(&key),
-                              x->thread->now_ns, ret_entry, ret_new);
+    struct site_query query = {
+        .kind = SITE_QUERY_FALLBACK,
+        .view = view,
+        .path = span_text(view->fallback),
+        .key = buf_span(&key),
+    };
+    return session_fetch_find(x, &query, ret_entry, ret_new);
 }

@@ -82,15 +82,15 @@ bool session_rules_answer_absent(struct session_exchange *x);
 const struct site_view *session_rules_view(const struct session_exchange *x,
                                            struct site_view *storage);
 
-/* site_find for the path of the request, or for the path that a rule puts in its place. */
-enum site_result session_rules_find(const struct session_exchange *x, struct site_entry **ret_entry,
+/* session_fetch_find for the path of the request, or for the path that a rule puts in its place. */
+enum site_result session_rules_find(struct session_exchange *x, struct site_entry **ret_entry,
                                     bool *ret_new);
 
 /* The same for a rewrite of a rule that acts only where no file answers. SITE_ABSENT: there is no
  * such rule, either. */
-enum site_result session_rules_find_absent(const struct session_exchange *x,
+enum site_result session_rules_find_absent(struct session_exchange *x,
                                            struct site_entry **ret_entry, bool *ret_new);
 
-/* site_find_fallback, with the entry for the rules of the path. */
-enum site_result session_rules_find_fallback(const struct session_exchange *x,
+/* The fallback file, with the entry for the rules of the path. */
+enum site_result session_rules_find_fallback(struct session_exchange *x,
                                              struct site_entry **ret_entry, bool *ret_new);

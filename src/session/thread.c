@@ -5,7 +5,7 @@
 #include "http/head.h"
 #include "session/buffer.h"
 #include "session/tally.h"
-#include "task/task.h"
+#include "site/fetch.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -75,6 +75,22 @@ int session_thread_start(struct session_thread *thread, struct session_shared *s
     return log_access_start(&thread->own_log, shared->log);
 }
 
+void session_thread_use_home(struct session_thread *thread, struct task_home *home)
+{
+    thread->home = home;
+    thread->patience = home && thread->shared->fetches ? SITE_CACHED_ONLY : SITE_MAY_WAIT;
+}
+
+/* No answer lends what these have found. */
+static void drop_fetched(struct session_thread *thread)
+{
+    struct site_fetch_ticket *ticket;
+    while (__builtin_expect((ticket = thread->fetched) != NULL, 0)) {
+        thread->fetched = ticket->next;
+        site_fetch_drop(ticket);
+    }
+}
+
 void session_thread_share_log(struct session_thread *owner)
 {
     CHECK(pthread_mutex_init(&owner->log_lock, NULL) == 0);
@@ -109,7 +125,7 @@ void session_thread_divide(struct session_thread *thread)
 void session_thread_inherit(struct session_thread *thread)
 {
     log_access_forget(thread->log);
-    thread->home = NULL; /* the child has no other thread */
+    session_thread_use_home(thread, NULL); /* the child has no other thread */
     branch_ids(thread, thread);
     stats_writer_open(&thread->stats, thread->shared->stats);
     session_tally_inherit(thread);
@@ -119,6 +135,7 @@ void session_thread_inherit(struct session_thread *thread)
 void session_thread_stop(struct session_thread *thread)
 {
     log_access_stop(&thread->own_log);
+    drop_fetched(thread);
     session_buffer_free(thread->spare);
     thread->spare = NULL;
     thread->spare_count = 0;
@@ -140,6 +157,7 @@ void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t
 {
     thread->now_ns = now_ns;
     session_turn_end(&thread->turn);
+    drop_fetched(thread);
     if (wall_s != thread->wall_s) {
         thread->wall_s = wall_s;
         format_second(thread);
@@ -171,6 +189,7 @@ struct session *session_thread_next_ready(const struct session_thread *thread)
 
 void session_thread_rest(struct session_thread *thread)
 {
+    drop_fetched(thread);
     site_cache_offline(thread->reader);
 }
 

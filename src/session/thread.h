@@ -50,6 +50,8 @@ struct peer_networks;
 struct session_forwarding;
 struct session_access;
 struct session_guard;
+struct site_fetch_ticket;
+struct site_fetches;
 struct task_home;
 struct task_pool;
 struct tls_server;
@@ -84,6 +86,7 @@ struct session_shared {
     const struct session_forwarding *forwarding; /* NULL: no request has another client */
     struct session_guard *guard;                 /* NULL: no site needs a password */
     struct task_pool *tasks;                     /* NULL: no answer is ever pending */
+    struct site_fetches *fetches;                /* NULL: all lookups may wait */
     struct tls_server *tls;    /* NULL: no listener speaks TLS; with the same sites */
     bool h2c;                  /* plain connections may begin with HTTP/2's preface */
     uint32_t http2_streams;    /* most open streams of a connection; 0: HTTP2_STREAMS_MAX */
@@ -107,8 +110,11 @@ struct session_trace;
 
 struct session_thread {
     struct session_shared *shared;
-    struct task_home *home; /* answers may be pending, and this is woken when they are ready. The
-                               model sets it. NULL: the thread waits for them in its calls */
+    struct task_home *home;      /* answers may be pending, and this is woken when they are ready
+                               (session_thread_use_home). NULL: the thread waits for them in its
+                               calls */
+    enum site_patience patience; /* of lookups; private to session/ */
+    struct site_fetch_ticket *fetched; /* until the end of the turn; private to session/ */
     struct site_cache_reader *reader;
     struct log_access *log; /* `own_log`, or that of another session_thread */
     struct log_access own_log;
@@ -139,6 +145,9 @@ struct session_thread {
     uint64_t log_due_ns;         /* when the log's buffer is written; 0: it is empty */
     pthread_mutex_t log_lock;
 };
+
+/* Lets answers of this thread be pending. NULL: they are not. */
+void session_thread_use_home(struct session_thread *thread, struct task_home *home);
 
 /* Prepares the thread with number `index`, from 0. Returns 0 or -ENOMEM. */
 MUST_USE int session_thread_start(struct session_thread *thread, struct session_shared *shared,

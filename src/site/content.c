@@ -29,14 +29,21 @@ static unsigned hex_digits(uint64_t value)
     return value == 0 ? 1 : (unsigned)(64 - __builtin_clzll(value) + 3) / 4;
 }
 
+static int read_bytes(int fd, enum site_patience patience, char *bytes, size_t len, uint64_t offset)
+{
+    return patience == SITE_CACHED_ONLY ? os_file_read_cached(fd, bytes, len, offset)
+                                        : os_file_read_at(fd, bytes, len, offset);
+}
+
 /* Reads the version that `identity` describes. If the file has changed meanwhile, *identity becomes
  * that of the new version. Returns -EAGAIN then if as many bytes were read, and -ENODATA if the
  * file is shorter. */
-static int read_version(int fd, struct site_identity *identity, char *bytes)
+static int read_version(int fd, enum site_patience patience, struct site_identity *identity,
+                        char *bytes)
 {
     struct stat status;
 
-    int read_error = os_file_read_at(fd, bytes, identity->size, 0);
+    int read_error = read_bytes(fd, patience, bytes, identity->size, 0);
     if (read_error < 0 && read_error != -ENODATA)
         return read_error;
     int error = os_file_stat(fd, &status);
@@ -50,8 +57,8 @@ static int read_version(int fd, struct site_identity *identity, char *bytes)
     return read_error < 0 ? read_error : -EAGAIN;
 }
 
-int site_content_read(int fd, struct site_identity *identity, size_t body_max, size_t head_room,
-                      struct site_file *file, bool *ret_whole)
+int site_content_read(int fd, enum site_patience patience, struct site_identity *identity,
+                      size_t body_max, size_t head_room, struct site_file *file, bool *ret_whole)
 {
     for (int attempt = 1;; attempt++) {
         file->size = identity->size;
@@ -60,7 +67,7 @@ int site_content_read(int fd, struct site_identity *identity, size_t body_max, s
         char *memory = malloc(head_room + file->size);
         if (memory == NULL)
             return -ENOMEM;
-        int error = read_version(fd, identity, memory + head_room);
+        int error = read_version(fd, patience, identity, memory + head_room);
         bool last = attempt == READ_ATTEMPTS;
         if (error == 0 || (error == -EAGAIN && last)) {
             file->body = memory + head_room;
@@ -112,6 +119,13 @@ bool site_content_is_dated(const struct site *site, int64_t modified_ns)
     return etag == SITE_ETAG_TIME || !is_time_of_root(site, modified_ns);
 }
 
+int64_t site_content_last_modified_s(const struct site_identity *identity, int64_t began_ns)
+{
+    const int64_t modified_s = identity->modified_ns / SECOND_NS;
+    const int64_t began_s = began_ns / SECOND_NS;
+    return modified_s < began_s ? modified_s : began_s;
+}
+
 struct span site_content_etag(char out[SITE_CONTENT_ETAG], const struct site_file *file, int v)
 {
     static const struct span names[SITE_VARIANTS] = {
@@ -161,8 +175,9 @@ struct span site_content_digest_etag(char out[SITE_CONTENT_ETAG],
     return buf_span(&tag);
 }
 
-bool site_content_digest_file(int fd, int v, const struct site_identity *identity,
-                              struct site_content_digest *ret_digest)
+int site_content_digest_file(int fd, enum site_patience patience, int v,
+                             const struct site_identity *identity,
+                             struct site_content_digest *ret_digest)
 {
     struct site_content_digest digest = site_content_digest_begin(v);
     char piece[SITE_CONTENT_PIECE];
@@ -171,22 +186,24 @@ bool site_content_digest_file(int fd, int v, const struct site_identity *identit
     for (uint64_t at = 0; at < identity->size; at += sizeof(piece)) {
         const uint64_t left = identity->size - at;
         const size_t len = left < sizeof(piece) ? (size_t)left : sizeof(piece);
-        if (os_file_read_at(fd, piece, len, at) < 0)
-            return false;
+        int error = read_bytes(fd, patience, piece, len, at);
+        if (error < 0)
+            return error;
         site_content_digest_add(&digest, span_of(piece, len));
     }
-    if (os_file_stat(fd, &status) < 0)
-        return false;
+    int error = os_file_stat(fd, &status);
+    if (error < 0)
+        return error;
     const struct site_identity after = site_lookup_identity_of(&status);
     *ret_digest = digest;
-    return site_lookup_identity_equal(identity, &after);
+    return site_lookup_identity_equal(identity, &after) ? 0 : -EAGAIN;
 }
 
-int site_content_hash_end(int fd, uint64_t size, uint64_t *ret_hash)
+int site_content_hash_end(int fd, enum site_patience patience, uint64_t size, uint64_t *ret_hash)
 {
     char end[SITE_END_BYTES];
     const size_t len = size < sizeof(end) ? (size_t)size : sizeof(end);
-    int error = os_file_read_at(fd, end, len, size - len);
+    int error = read_bytes(fd, patience, end, len, size - len);
     if (error < 0)
         return error;
     *ret_hash = hash_bytes(span_of(end, len), 0);

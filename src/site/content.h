@@ -11,13 +11,15 @@
 
 #include <stdint.h>
 
-/* Bodies in memory have `head_room` bytes before them, for the head. */
+/* Bodies in memory have `head_room` bytes before them, for the head. With SITE_CACHED_ONLY only
+ * bytes are read that the kernel has in memory. Without them the result is -EINPROGRESS. */
 
 /* Reads a file into memory, unless it is larger than `body_max`; then the body stays NULL.
  * *identity becomes that of the version that was read. *ret_whole is false when the file changed
  * during every attempt. Returns 0 or -errno. */
-MUST_USE int site_content_read(int fd, struct site_identity *identity, size_t body_max,
-                               size_t head_room, struct site_file *file, bool *ret_whole);
+MUST_USE int site_content_read(int fd, enum site_patience patience, struct site_identity *identity,
+                               size_t body_max, size_t head_room, struct site_file *file,
+                               bool *ret_whole);
 
 /* Gives a form these bytes, in memory of its own. False without memory. */
 bool site_content_copy(struct site_file *file, size_t head_room, struct span bytes);
@@ -36,6 +38,10 @@ bool site_content_is_settled(const struct site_identity *identity, int64_t began
  * - a whole second that the site's root folder has, too.
  * With SITE_ETAG_TIME only the first kind is no date, and with SITE_ETAG_CONTENT all times are. */
 bool site_content_is_dated(const struct site *site, int64_t modified_ns);
+
+/* The modification time as Last-Modified has it, in seconds: no later than the load, which began at
+ * `began_ns` (RFC 9110 section 8.8.2.1). */
+int64_t site_content_last_modified_s(const struct site_identity *identity, int64_t began_ns);
 
 /* Writes the entity tag of form `v`: of its bytes if they are in memory, else of size and time. */
 enum { SITE_CONTENT_ETAG = 2 + 16 + 1 + 16 + 4 }; /* quotes, time, '-', size, "-zst" */
@@ -59,10 +65,12 @@ struct span site_content_digest_etag(char out[SITE_CONTENT_ETAG],
 #define SITE_CONTENT_AT_ONCE (UINT64_C(1) << 20)
 #define SITE_CONTENT_LARGEST (UINT64_C(1) << 30)
 
-/* Digests an open form of at most SITE_CONTENT_AT_ONCE bytes. False when it is not the version of
- * `identity` any more, or cannot be read. */
-bool site_content_digest_file(int fd, int v, const struct site_identity *identity,
-                              struct site_content_digest *ret_digest);
+/* Digests an open form of at most SITE_CONTENT_AT_ONCE bytes. 0 or -errno. -EAGAIN: it is not the
+ * version of `identity` any more. */
+MUST_USE int site_content_digest_file(int fd, enum site_patience patience, int v,
+                                      const struct site_identity *identity,
+                                      struct site_content_digest *ret_digest);
 
 /* The hash of the last SITE_END_BYTES before `size` of an open file. 0 or -errno. */
-MUST_USE int site_content_hash_end(int fd, uint64_t size, uint64_t *ret_hash);
+MUST_USE int site_content_hash_end(int fd, enum site_patience patience, uint64_t size,
+                                   uint64_t *ret_hash);

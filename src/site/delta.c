@@ -224,7 +224,7 @@ static bool read_folder(const struct scan *scan, struct site_folder *ret_folder)
     const uint64_t hash = hash_bytes(scan->path, site->seed);
     if (!site_dictionary_claim(&scan->c->dictionaries, scan->request->family, hash,
                                os_clock_now_ns()) ||
-        site_lookup_directory(site, &plain_view, scan->path, &lookup) != SITE_FILE)
+        site_lookup_directory(site, &plain_view, scan->path, SITE_MAY_WAIT, &lookup) != SITE_FILE)
         return false;
     const int error = site_folder_read(site, &listing, &lookup.fd[SITE_PLAIN], ret_folder);
     site_lookup_close(&lookup);
@@ -242,8 +242,8 @@ static bool open_file(const struct scan *scan, struct span name, struct site_loo
     struct buf path = buf_over(storage, sizeof(storage));
     buf_add(&path, scan->path);
     buf_add(&path, name);
-    if (path.overflow ||
-        site_lookup(scan->entry->site, &plain_view, buf_span(&path), ret_lookup) != SITE_FILE)
+    if (path.overflow || site_lookup(scan->entry->site, &plain_view, buf_span(&path), SITE_MAY_WAIT,
+                                     ret_lookup) != SITE_FILE)
         return false;
     const uint64_t size = ret_lookup->identity[SITE_PLAIN].size;
     if (size >= SITE_COMPRESS_LEAST && size <= SITE_COMPRESS_MOST)

@@ -26,6 +26,7 @@ struct loaded {
     uint64_t until_ns; /* of a listing: when it is rendered again; 0 for a file */
     bool settled;      /* the last change of each file was at least a tick before the load */
     bool whole;
+    enum site_patience patience; /* while it is loaded */
     char etag[SITE_VARIANTS][SITE_CONTENT_ETAG];
     char key[];
 };
@@ -76,32 +77,26 @@ static void release_entry(struct site_cache_entry *cached)
     free(loaded);
 }
 
-/* The modification time as Last-Modified has it: no later than the load (RFC 9110 section
- * 8.8.2.1). */
-static int64_t last_modified_of(const struct site_identity *identity,
-                                const struct site_lookup *lookup)
-{
-    const int64_t modified_s = identity->modified_ns / (int64_t)DURATION_SECOND;
-    const int64_t began_s = lookup->began_ns / (int64_t)DURATION_SECOND;
-    return modified_s < began_s ? modified_s : began_s;
-}
-
 /* Gives an open form the tag of its content, if it is small enough to be read now. A larger one is
- * left to the compressor. */
-static void tag_by_content(struct loaded *loaded, int v)
+ * left to the compressor. 0, or -EINPROGRESS. */
+static int tag_by_content(struct loaded *loaded, int v)
 {
     struct site_file *file = &loaded->entry.file[v];
     struct site_content_digest digest;
 
-    if (file->size <= SITE_CONTENT_AT_ONCE &&
-        site_content_digest_file(file->fd, v, &loaded->identity[v], &digest))
-        file->etag = site_content_digest_etag(loaded->etag[v], &digest);
     file->changed_ns = loaded->identity[v].changed_ns;
+    if (file->size > SITE_CONTENT_AT_ONCE)
+        return 0;
+    int error =
+        site_content_digest_file(file->fd, loaded->patience, v, &loaded->identity[v], &digest);
+    if (error == 0)
+        file->etag = site_content_digest_etag(loaded->etag[v], &digest);
+    return error == -EINPROGRESS ? error : 0;
 }
 
-/* Gives a loaded form its validators. `whole`: it is one version of the file. */
-static void set_validators(struct loaded *loaded, int v, const struct site_lookup *lookup,
-                           bool whole)
+/* Gives a loaded form its validators. `whole`: it is one version of the file. 0 or -EINPROGRESS. */
+static int set_validators(struct loaded *loaded, int v, const struct site_lookup *lookup,
+                          bool whole)
 {
     const struct site_identity *identity = &loaded->identity[v];
     const struct site *site = loaded->entry.site;
@@ -110,13 +105,14 @@ static void set_validators(struct loaded *loaded, int v, const struct site_looku
     const bool settled = site_content_is_settled(identity, lookup->began_ns);
 
     file->modified_ns = identity->modified_ns;
-    file->last_modified_s = dated ? last_modified_of(identity, lookup) : -1;
+    file->last_modified_s = dated ? site_content_last_modified_s(identity, lookup->began_ns) : -1;
     loaded->settled = loaded->settled && settled;
     loaded->whole = loaded->whole && whole;
     if (whole && (file->body != NULL || (dated && settled)))
         file->etag = site_content_etag(loaded->etag[v], file, v);
     else if (whole && settled && site->options->etag != SITE_ETAG_TIME)
-        tag_by_content(loaded, v);
+        return tag_by_content(loaded, v);
+    return 0;
 }
 
 /* Loads one variant into the entry, and takes *fd if the file stays open. Returns 0, or -errno with
@@ -128,24 +124,26 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
     bool whole = true;
 
     *identity = lookup->identity[v];
-    int error = site_content_read(*fd, identity, loaded->entry.site->options->body_max,
-                                  loaded->head_room, file, &whole);
-    if (error == 0 && file->body == NULL &&
-        site_content_hash_end(*fd, file->size, &file->end_hash) < 0)
-        file->end_hash = 0; /* it has become shorter, which sending will detect */
+    int error = site_content_read(*fd, loaded->patience, identity,
+                                  loaded->entry.site->options->body_max, loaded->head_room, file,
+                                  &whole);
+    if (error == 0 && file->body == NULL) {
+        error = site_content_hash_end(*fd, loaded->patience, file->size, &file->end_hash);
+        if (error < 0 && error != -EINPROGRESS)
+            error = 0; /* it has become shorter, which sending will detect */
+    }
     if (error == 0 && !whole && v != SITE_PLAIN)
         error = -EAGAIN; /* the plain file is better than a mixture of two siblings */
     loaded->entry.variants |= (uint8_t)(1u << v);
-    if (error < 0) {
-        drop_variant(loaded, v);
-        return error;
-    }
-    if (file->body == NULL) {
+    if (error == 0 && file->body == NULL) {
         file->fd = *fd;
         *fd = -1;
     }
-    set_validators(loaded, v, lookup, whole);
-    return 0;
+    if (error == 0)
+        error = set_validators(loaded, v, lookup, whole);
+    if (error < 0)
+        drop_variant(loaded, v);
+    return error;
 }
 
 /* Sets the costs of the entry for the cache. */
@@ -214,6 +212,24 @@ bool site_load_lacks_tag(const struct site_entry *entry, int v)
     return file->fd >= 0 && file->etag.len == 0 && file->size <= SITE_CONTENT_LARGEST;
 }
 
+/* Loads the plain file and its siblings. 0 or -errno: why the plain file cannot be loaded, or
+ * -EINPROGRESS for any of them. */
+static int load_variants(struct loaded *loaded, struct site_lookup *lookup)
+{
+    int error = load_variant(loaded, SITE_PLAIN, lookup, &lookup->fd[SITE_PLAIN]);
+    for (int v = 0; v < SITE_PLAIN && error == 0 && loaded->whole; v++) {
+        const int failed = lookup->fd[v] >= 0 ? load_variant(loaded, v, lookup, &lookup->fd[v])
+                                              : -ENOENT;
+        if (failed == -EINPROGRESS)
+            error = failed;
+        /* Either of the two may have changed since the lookup. */
+        if (failed == 0 &&
+            !site_lookup_sibling_fits(&loaded->identity[v], &loaded->identity[SITE_PLAIN]))
+            drop_variant(loaded, v);
+    }
+    return error;
+}
+
 enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
                            uint64_t hash, struct site_entry **ret_entry)
 {
@@ -224,18 +240,14 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
     struct site_entry *entry = &loaded->entry;
     entry->type = site_mime_type(site->mime, site_lookup_name(lookup));
     atomic_store_explicit(&entry->checked_ns, lookup->checked_ns, memory_order_relaxed);
+    loaded->patience = lookup->patience;
 
-    int error = load_variant(loaded, SITE_PLAIN, lookup, &lookup->fd[SITE_PLAIN]);
+    int error = load_variants(loaded, lookup);
     if (error < 0) {
         release_entry(&entry->cache);
-        return error == -ENOMEM || error == -ENODATA ? SITE_BUSY : SITE_BROKEN;
-    }
-    for (int v = 0; v < SITE_PLAIN && loaded->whole; v++) {
-        if (lookup->fd[v] < 0 || load_variant(loaded, v, lookup, &lookup->fd[v]) < 0)
-            continue;
-        /* Either of the two may have changed since the lookup. */
-        if (!site_lookup_sibling_fits(&loaded->identity[v], &loaded->identity[SITE_PLAIN]))
-            drop_variant(loaded, v);
+        return error == -EINPROGRESS                   ? SITE_NOT_IN_MEMORY
+               : error == -ENOMEM || error == -ENODATA ? SITE_BUSY
+                                                       : SITE_BROKEN;
     }
     entry->negotiable = entry->variants != 1u << SITE_PLAIN || may_be_compressed(entry);
     if (may_be_compressed(entry) && loaded->whole && loaded->settled)

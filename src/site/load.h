@@ -10,7 +10,8 @@
 #include "site/made.h"
 
 /* Loads a lookup into an entry for `key`, with one reference, the caller's. Takes from the lookup
- * the descriptors that the entry keeps. Returns SITE_FILE, SITE_BUSY or SITE_BROKEN. */
+ * the descriptors that the entry keeps. Returns SITE_FILE, SITE_BUSY or SITE_BROKEN, and
+ * SITE_NOT_IN_MEMORY where the patience of the lookup does not suffice. */
 enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
                            uint64_t hash, struct site_entry **ret_entry);
 

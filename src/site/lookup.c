@@ -86,21 +86,36 @@ static enum site_result result_of_error(int error)
     case ENOMEM:
     case EAGAIN:
         return SITE_BUSY;
+    case EINPROGRESS:
+        return SITE_NOT_IN_MEMORY;
     default:
         return SITE_BROKEN;
     }
 }
 
+static int open_path(int root_fd, const char *path, enum site_patience patience)
+{
+    return patience == SITE_CACHED_ONLY ? os_file_open_cached(root_fd, path)
+                                        : os_file_open_beneath(root_fd, path);
+}
+
+static int peek_path(int root_fd, const char *path, enum site_patience patience)
+{
+    return patience == SITE_CACHED_ONLY ? os_file_peek_cached(root_fd, path)
+                                        : os_file_peek_beneath(root_fd, path);
+}
+
 /* A directory is SITE_ABSENT, with `is_directory` set: there is no file of that name. */
-static enum site_result try_name(int root_fd, const char *path, struct place *ret_place)
+static enum site_result try_name(int root_fd, const char *path, enum site_patience patience,
+                                 struct place *ret_place)
 {
     struct stat status;
 
-    int fd = os_file_open_beneath(root_fd, path);
+    int fd = open_path(root_fd, path, patience);
     bool unreadable = fd == -EACCES;
     *ret_place = (struct place){ .fd = -1, .error = fd < 0 ? fd : 0 };
     if (unreadable) /* a directory may be searchable but not readable */
-        fd = os_file_peek_beneath(root_fd, path);
+        fd = peek_path(root_fd, path, patience);
     if (fd < 0)
         return result_of_error(fd);
     int error = os_file_stat(fd, &status);
@@ -116,9 +131,10 @@ static enum site_result try_name(int root_fd, const char *path, struct place *re
 }
 
 static enum site_result open_name(const struct site *site, int root_fd, enum site_purpose purpose,
-                                  const char *path, struct place *ret_place)
+                                  const char *path, enum site_patience patience,
+                                  struct place *ret_place)
 {
-    enum site_result result = try_name(root_fd, path, ret_place);
+    enum site_result result = try_name(root_fd, path, patience, ret_place);
     if (site->trace != NULL)
         site_trace_lookup(site, root_fd, purpose, path,
                           ret_place->is_directory ? SITE_CAUSE_DIRECTORY
@@ -197,6 +213,12 @@ static bool is_compressed(struct span path)
     return false;
 }
 
+/* Whether the lookup ends without an answer, because of a file beside the one that it is for. */
+static bool ends_lookup(enum site_result result)
+{
+    return result == SITE_BUSY || result == SITE_NOT_IN_MEMORY;
+}
+
 /* Opens the siblings that can stand for the plain file. Only a lack of descriptors or memory is an
  * error. With any other fault of a sibling, the plain file is sent. */
 static enum site_result find_siblings(const struct site *site, int root_fd, unsigned likely,
@@ -209,9 +231,10 @@ static enum site_result find_siblings(const struct site *site, int root_fd, unsi
     for (int v = 0; v < SITE_PLAIN; v++) {
         if ((likely & 1u << v) == 0 || !join_path(path, plain, endings[v]))
             continue;
-        enum site_result result = open_name(site, root_fd, SITE_LOOKUP_SIBLING, path, &place);
-        if (result == SITE_BUSY)
-            return SITE_BUSY;
+        enum site_result result =
+            open_name(site, root_fd, SITE_LOOKUP_SIBLING, path, lookup->patience, &place);
+        if (ends_lookup(result))
+            return result;
         if (result != SITE_FILE)
             continue;
         if (!site_lookup_sibling_fits(&place.identity, &lookup->identity[SITE_PLAIN])) {
@@ -248,10 +271,11 @@ static enum site_result find_markdown(const struct site *site, int root_fd,
 
     if (stem == 0 || !join_path(path, span_first(page, stem), SPAN(".md")))
         return SITE_FILE;
-    const enum site_result result = open_name(site, root_fd, SITE_LOOKUP_MARKDOWN, path, &place);
+    const enum site_result result =
+        open_name(site, root_fd, SITE_LOOKUP_MARKDOWN, path, lookup->patience, &place);
     lookup->markdown = result == SITE_FILE;
     os_file_close(place.fd);
-    return result == SITE_BUSY ? SITE_BUSY : SITE_FILE;
+    return ends_lookup(result) ? result : SITE_FILE;
 }
 
 /* Whether an answer to a request for a path may be in another form that Accept chooses. */
@@ -276,12 +300,13 @@ static unsigned likely_siblings(const struct site *site, int root_fd, enum site_
         .path_len = lookup->path_len,
         .stem_len = stem_of_page(path),
         .now_ns = lookup->checked_ns,
-        .may_read = true,
+        .may_read = lookup->patience == SITE_MAY_WAIT,
     };
 
     if ((codings | markdown) == 0 || site->trace != NULL || root_fd != site->root_fd)
         return codings | markdown;
-    return (codings | markdown) & site_siblings_likely(site->siblings, &query, &lookup->checked_ns);
+    const unsigned likely = site_siblings_likely(site->siblings, &query, &lookup->checked_ns);
+    return likely & (codings | markdown | SITE_SIBLINGS_UNREAD);
 }
 
 /* Opens the file at `lookup->path`, and its siblings. */
@@ -294,14 +319,17 @@ static enum site_result find_variants(const struct site *site, int root_fd,
         lookup->fd[v] = -1;
     lookup->markdown = false;
     lookup->began_ns = os_clock_wall_ms() * 1000000;
-    enum site_result result = open_name(site, root_fd, purpose, lookup->path, &place);
+    enum site_result result =
+        open_name(site, root_fd, purpose, lookup->path, lookup->patience, &place);
     lookup->is_directory = place.is_directory;
     if (result != SITE_FILE)
         return result;
     lookup->fd[SITE_PLAIN] = place.fd;
     lookup->identity[SITE_PLAIN] = place.identity;
     const unsigned likely = likely_siblings(site, root_fd, purpose, lookup);
-    if ((likely & ~(1u << SITE_PLAIN)) != 0)
+    if ((likely & SITE_SIBLINGS_UNREAD) != 0 && lookup->patience == SITE_CACHED_ONLY)
+        result = SITE_NOT_IN_MEMORY;
+    else if ((likely & ~(1u << SITE_PLAIN)) != 0)
         result = find_siblings(site, root_fd, likely, lookup);
     if (result == SITE_FILE && (likely & 1u << SITE_PLAIN) != 0)
         result = find_markdown(site, root_fd, lookup);
@@ -320,7 +348,8 @@ static struct span below_root(struct span path)
 
 /* Opens the directory `path` (of a request, ending with '/') for reading. Returns a descriptor or
  * -errno; -ENOENT for a hidden directory, too. */
-static int open_directory(const struct site *site, const struct site_view *view, struct span path)
+static int open_directory(const struct site *site, const struct site_view *view, struct span path,
+                          enum site_patience patience)
 {
     char below[PATH_MAX];
 
@@ -328,7 +357,7 @@ static int open_directory(const struct site *site, const struct site_view *view,
         return -ENOENT;
     if (!join_path(below, below_root(path), SPAN("")))
         return -ENAMETOOLONG;
-    return os_file_open_beneath(site->root_fd, below);
+    return open_path(site->root_fd, below, patience);
 }
 
 static enum site_result find_index(const struct site *site, const struct site_view *view,
@@ -344,7 +373,7 @@ static enum site_result find_index(const struct site *site, const struct site_vi
         if (result != SITE_ABSENT)
             return result;
     }
-    int fd = open_directory(site, view, path);
+    int fd = open_directory(site, view, path, lookup->patience);
     enum site_result result = fd < 0 ? result_of_error(fd) : SITE_LISTING;
     os_file_close(fd);
     if (site->trace != NULL && join_path(lookup->path, below_root(path), SPAN("")))
@@ -370,8 +399,10 @@ static enum site_result find_named_file(const struct site *site, int root_fd,
 }
 
 enum site_result site_lookup(const struct site *site, const struct site_view *view,
-                             struct span path, struct site_lookup *ret_lookup)
+                             struct span path, enum site_patience patience,
+                             struct site_lookup *ret_lookup)
 {
+    ret_lookup->patience = patience;
     if (!path_may_be_served(site, view, path))
         return SITE_ABSENT;
     if (path.at[path.len - 1] == '/')
@@ -382,17 +413,21 @@ enum site_result site_lookup(const struct site *site, const struct site_view *vi
 }
 
 enum site_result site_lookup_file(const struct site *site, int root_fd, struct span path,
-                                  struct site_lookup *ret_lookup)
+                                  enum site_patience patience, struct site_lookup *ret_lookup)
 {
+    ret_lookup->patience = patience;
     enum site_purpose purpose = root_fd == site->root_fd ? SITE_LOOKUP_FALLBACK
                                                          : SITE_LOOKUP_ERROR_PAGE;
     return find_named_file(site, root_fd, purpose, path, ret_lookup);
 }
 
 enum site_result site_lookup_directory(const struct site *site, const struct site_view *view,
-                                       struct span path, struct site_lookup *ret_lookup)
+                                       struct span path, enum site_patience patience,
+                                       struct site_lookup *ret_lookup)
 {
     struct stat status;
+
+    ret_lookup->patience = patience;
 
     for (int v = 0; v < SITE_VARIANTS; v++)
         ret_lookup->fd[v] = -1;
@@ -400,7 +435,7 @@ enum site_result site_lookup_directory(const struct site *site, const struct sit
     ret_lookup->is_directory = true;
     ret_lookup->markdown = false;
     ret_lookup->began_ns = os_clock_wall_ms() * 1000000;
-    int fd = open_directory(site, view, path);
+    int fd = open_directory(site, view, path, patience);
     int error = fd < 0 ? fd : os_file_stat(fd, &status);
     if (error < 0) {
         os_file_close(fd);
@@ -412,7 +447,7 @@ enum site_result site_lookup_directory(const struct site *site, const struct sit
 }
 
 bool site_lookup_is_absent(const struct site *site, const struct site_view *view, int root_fd,
-                           struct span path)
+                           struct span path, enum site_patience patience)
 {
     char below[PATH_MAX];
 
@@ -420,6 +455,11 @@ bool site_lookup_is_absent(const struct site *site, const struct site_view *view
         return true;
     if (!join_path(below, below_root(path), SPAN("")))
         return false;
+    if (patience == SITE_CACHED_ONLY) {
+        const int fd = os_file_peek_cached(root_fd, below);
+        os_file_close(fd);
+        return fd < 0 && result_of_error(fd) == SITE_ABSENT;
+    }
     const int error = os_file_probe(root_fd, below);
     return error < 0 && result_of_error(error) == SITE_ABSENT;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "os/file.h"
 #include "site/absent.h"
 #include "site/site.h"
 
@@ -20,7 +21,9 @@ struct site {
     int root_fd;
     int *pages_fd; /* of error pages: those of the site (-1: none), then error_folders */
     unsigned pages_count;
-    struct site_view view; /* of the options; the fallback without leading slashes */
+    enum os_file_medium root_medium;
+    enum os_file_medium pages_medium; /* of all folders of error pages: the one that waits most */
+    struct site_view view;            /* of the options; the fallback without leading slashes */
     struct site_absent *absent;
     struct site_siblings *siblings; /* NULL: siblings are not looked for */
     struct site_trace *trace;       /* NULL: this site is not traced */
@@ -38,35 +41,40 @@ struct site_lookup {
     struct site_identity identity[SITE_VARIANTS];
     char path[PATH_MAX]; /* of the plain file, below the root, NUL at the end */
     size_t path_len;
-    bool is_directory; /* a directory stands under `path`; nothing is open */
-    bool markdown;     /* the file is a page.html, and page.md is beside it */
-    int64_t began_ns;  /* by the wall clock, before anything was opened */
+    bool is_directory;           /* a directory stands under `path`; nothing is open */
+    bool markdown;               /* the file is a page.html, and page.md is beside it */
+    enum site_patience patience; /* also for loading it */
+    int64_t began_ns;            /* by the wall clock, before anything was opened */
     /* The caller sets it to the present time. After the lookup, it says since when the answer is
      * known. That is earlier by up to SITE_FRESH_NS if siblings were not tried (siblings.h). */
     uint64_t checked_ns;
 };
 
+/* With SITE_CACHED_ONLY these three calls return SITE_NOT_IN_MEMORY where they would wait. */
+
 /* Looks up the path of a request: decoded, beginning with '/'. If it ends with '/', the index files
  * of the view are tried. On SITE_FILE *ret_lookup holds open descriptors, which site_lookup_close
  * closes. With any other result it is undefined. */
 enum site_result site_lookup(const struct site *site, const struct site_view *view,
-                             struct span path, struct site_lookup *ret_lookup);
+                             struct span path, enum site_patience patience,
+                             struct site_lookup *ret_lookup);
 
 /* Looks up a file that the configuration names, below `root_fd`. Sets `is_directory` in any
  * case. */
 enum site_result site_lookup_file(const struct site *site, int root_fd, struct span path,
-                                  struct site_lookup *ret_lookup);
+                                  enum site_patience patience, struct site_lookup *ret_lookup);
 
 /* Opens and measures a directory, which is then the plain variant. `path` is that of a request, and
  * ends with '/'. */
 enum site_result site_lookup_directory(const struct site *site, const struct site_view *view,
-                                       struct span path, struct site_lookup *ret_lookup);
+                                       struct span path, enum site_patience patience,
+                                       struct site_lookup *ret_lookup);
 
 /* Whether site_lookup and site_lookup_file are certain to return SITE_ABSENT for `path`
  * now. It takes one system call, which is cheaper than a lookup and needs no descriptor. When it
  * is not certain, only a lookup knows. */
 bool site_lookup_is_absent(const struct site *site, const struct site_view *view, int root_fd,
-                           struct span path);
+                           struct span path, enum site_patience patience);
 
 /* The path of a request for the same page in Markdown; empty without lookup->markdown. */
 enum { SITE_LOOKUP_MARKDOWN_MAX = PATH_MAX + 4 };

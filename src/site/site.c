@@ -15,6 +15,7 @@
 #include "os/file.h"
 #include "site/content.h"
 #include "site/load.h"
+#include "site/query.h"
 #include "site/siblings.h"
 
 #include <errno.h>
@@ -22,55 +23,47 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-/* What a caller wants. Only keys of paths begin with '/'. */
-struct query {
-    enum { QUERY_PATH, QUERY_FALLBACK, QUERY_ERROR_PAGE, QUERY_LISTING } kind;
-    const struct site_view *view;
-    struct span path;
-    struct span key;
-    uint64_t hash;
-    int pages_fd;                               /* of a QUERY_ERROR_PAGE */
-    const struct site_listing_request *listing; /* of a QUERY_LISTING */
-    bool may_render;
-};
-
-static enum site_result look_up_on_disk(const struct site *site, const struct query *query,
-                                        struct site_lookup *ret_lookup)
+enum site_result site_query_look_up(const struct site *site, const struct site_query *query,
+                                    enum site_patience patience, struct site_lookup *ret_lookup)
 {
     switch (query->kind) {
-    case QUERY_PATH:
-        return site_lookup(site, query->view, query->path, ret_lookup);
-    case QUERY_FALLBACK: {
-        enum site_result result = site_lookup_file(site, site->root_fd, query->path, ret_lookup);
+    case SITE_QUERY_PATH:
+        return site_lookup(site, query->view, query->path, patience, ret_lookup);
+    case SITE_QUERY_FALLBACK: {
+        enum site_result result =
+            site_lookup_file(site, site->root_fd, query->path, patience, ret_lookup);
         return ret_lookup->is_directory ? SITE_FORBIDDEN : result;
     }
-    case QUERY_ERROR_PAGE:
-        return site_lookup_file(site, query->pages_fd, query->path, ret_lookup);
-    case QUERY_LISTING:
-        return site_lookup_directory(site, query->view, query->path, ret_lookup);
+    case SITE_QUERY_ERROR_PAGE:
+        return site_lookup_file(site, query->pages_fd, query->path, patience, ret_lookup);
+    case SITE_QUERY_LISTING:
+        return site_lookup_directory(site, query->view, query->path, patience, ret_lookup);
     default:
         return SITE_ABSENT;
     }
 }
 
-static enum site_result load_entry(const struct site *site, const struct query *query,
-                                   struct site_lookup *lookup, uint64_t now_ns,
-                                   struct site_entry **ret_entry)
+enum site_result site_query_load(const struct site *site, const struct site_query *query,
+                                 struct site_lookup *lookup, uint64_t now_ns,
+                                 struct site_entry **ret_entry)
 {
-    if (query->kind != QUERY_LISTING)
+    if (query->kind != SITE_QUERY_LISTING)
         return site_load(site, lookup, query->key, query->hash, ret_entry);
     if (!query->may_render)
         return SITE_BUSY;
+    if (lookup->patience == SITE_CACHED_ONLY)
+        return SITE_NOT_IN_MEMORY; /* the kernel reads a directory only with waiting */
     return site_load_listing(site, lookup, query->listing, query->key, query->hash, now_ns,
                              ret_entry);
 }
 
-static bool is_still_absent(const struct site *site, const struct query *query, uint64_t now_ns)
+static bool is_still_absent(const struct site *site, const struct site_query *query,
+                            enum site_patience patience, uint64_t now_ns)
 {
     if (!site_absent_likely(site->absent, query->hash, now_ns) || site->trace != NULL)
         return false;
-    const int root_fd = query->kind == QUERY_ERROR_PAGE ? query->pages_fd : site->root_fd;
-    return site_lookup_is_absent(site, query->view, root_fd, query->path);
+    const int root_fd = query->kind == SITE_QUERY_ERROR_PAGE ? query->pages_fd : site->root_fd;
+    return site_lookup_is_absent(site, query->view, root_fd, query->path, patience);
 }
 
 /* Signed, because another thread's time may be slightly ahead. */
@@ -90,53 +83,66 @@ static inline struct site_entry *find_entry(const struct site *site,
     return entry != NULL && entry->site == site ? entry : NULL;
 }
 
-/* Claims the comparison of a stale entry with the disk for this thread. Other threads use the entry
- * meanwhile. False when another thread was first. */
-static bool claim_recheck(struct site_entry *entry, uint64_t *checked_ns, uint64_t now_ns)
+struct site_entry *site_query_find_entry(const struct site *site, struct site_cache_reader *reader,
+                                         const struct site_query *query)
 {
-    return !entry_is_fresh(*checked_ns, now_ns) &&
-           atomic_compare_exchange_strong_explicit(&entry->checked_ns, checked_ns, now_ns,
+    return find_entry(site, reader, query->key, query->hash);
+}
+
+bool site_query_claim_recheck(struct site_entry *entry, uint64_t *ret_checked_ns, uint64_t now_ns)
+{
+    *ret_checked_ns = atomic_load_explicit(&entry->checked_ns, memory_order_relaxed);
+    return !entry_is_fresh(*ret_checked_ns, now_ns) &&
+           atomic_compare_exchange_strong_explicit(&entry->checked_ns, ret_checked_ns, now_ns,
                                                    memory_order_relaxed, memory_order_relaxed);
 }
 
-/* The disk gave no answer, so the next request looks again. */
-static void return_recheck(struct site_entry *entry, uint64_t checked_ns, uint64_t now_ns)
+void site_query_return_recheck(struct site_entry *entry, uint64_t checked_ns, uint64_t claimed_ns)
 {
-    (void)atomic_compare_exchange_strong_explicit(&entry->checked_ns, &now_ns, checked_ns,
+    (void)atomic_compare_exchange_strong_explicit(&entry->checked_ns, &claimed_ns, checked_ns,
                                                   memory_order_relaxed, memory_order_relaxed);
 }
 
 /* Finds and loads from the disk, or compares `old` with the disk if it is not NULL. An old entry
  * that has changed leaves the cache at once, even if loading the new one fails. */
 static __attribute__((noinline)) enum site_result load_from_disk(
-    const struct site *site, struct site_cache_reader *reader, const struct query *query,
-    struct site_entry *old, uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
+    const struct site *site, struct site_cache_reader *reader, struct site_query *query,
+    struct site_entry *old, uint64_t now_ns, enum site_patience patience,
+    struct site_entry **ret_entry, bool *ret_new)
 {
+    const enum os_file_medium medium = query->kind == SITE_QUERY_ERROR_PAGE ? site->pages_medium
+                                                                            : site->root_medium;
     struct site_lookup lookup;
     uint64_t checked_ns = 0;
 
+    if (query->view == NULL)
+        query->view = &site->view;
+    if (medium == OS_FILE_REMOTE && patience == SITE_CACHED_ONLY)
+        return SITE_NOT_IN_MEMORY; /* opening may wait, too */
+    if (medium == OS_FILE_MEMORY)
+        patience = SITE_MAY_WAIT; /* it never waits, and most such filesystems cannot say so */
     if (old != NULL) {
-        checked_ns = atomic_load_explicit(&old->checked_ns, memory_order_relaxed);
-        if (!claim_recheck(old, &checked_ns, now_ns)) {
+        if (!site_query_claim_recheck(old, &checked_ns, now_ns)) {
             *ret_entry = old;
             *ret_new = false;
             return SITE_FILE;
         }
-    } else if (is_still_absent(site, query, now_ns)) {
+    } else if (is_still_absent(site, query, patience, now_ns)) {
         return SITE_ABSENT;
     }
     lookup.checked_ns = now_ns;
-    enum site_result result = look_up_on_disk(site, query, &lookup);
+    enum site_result result = site_query_look_up(site, query, patience, &lookup);
     if (result == SITE_ABSENT)
         site_absent_note(site->absent, query->hash, now_ns);
-    if (result == SITE_BUSY || result == SITE_BROKEN) {
+    if (result == SITE_BUSY || result == SITE_BROKEN || result == SITE_NOT_IN_MEMORY) {
         if (old != NULL)
-            return_recheck(old, checked_ns, now_ns);
+            site_query_return_recheck(old, checked_ns, now_ns);
         return result;
     }
     if (old != NULL && result == SITE_FILE && site_load_matches(old, &lookup, now_ns)) {
         struct site_entry *with_made = site_load_with_made(old, &lookup);
-        return_recheck(old, lookup.checked_ns, now_ns); /* the siblings may be known since then */
+        site_query_return_recheck(old, lookup.checked_ns,
+                                  now_ns); /* the siblings may be known since then */
         site_lookup_close(&lookup);
         *ret_entry = with_made != NULL ? with_made : old;
         *ret_new = with_made != NULL;
@@ -146,7 +152,7 @@ static __attribute__((noinline)) enum site_result load_from_disk(
         site_cache_remove(reader, &old->cache);
     if (result != SITE_FILE)
         return result;
-    result = load_entry(site, query, &lookup, now_ns, ret_entry);
+    result = site_query_load(site, query, &lookup, now_ns, ret_entry);
     site_lookup_close(&lookup);
     if (result == SITE_FILE)
         *ret_new = true;
@@ -155,25 +161,28 @@ static __attribute__((noinline)) enum site_result load_from_disk(
 
 /* Compares size and time of the file behind an open variant with those measured. The inode's ctime
  * counts if the tag is made of the content. It changes when another file takes the name, too. */
-static bool variant_is_current(const struct site_file *file, struct site_identity *ret_now)
+static bool variant_is_current(const struct site_file *file, bool asks,
+                               struct site_identity *ret_now)
 {
     struct stat status;
 
     *ret_now = (struct site_identity){ 0 };
-    if (os_file_stat(file->fd, &status) < 0)
+    if ((asks ? os_file_stat(file->fd, &status) : os_file_stat_cached(file->fd, &status)) < 0)
         return false;
     *ret_now = site_lookup_identity_of(&status);
     return ret_now->size == file->size && ret_now->modified_ns == file->modified_ns &&
            (file->changed_ns == 0 || ret_now->changed_ns == file->changed_ns);
 }
 
-/* Whether the files that an entry keeps open are unchanged. Their lengths will be announced. */
-static bool open_files_are_current(const struct site_entry *entry)
+/* Whether the files that an entry keeps open are unchanged. Their lengths will be announced. Of a
+ * remote filesystem, `asks` decides whether another machine or process is asked. Otherwise what the
+ * kernel knows counts, and the next comparison of the entry asks. */
+static bool open_files_are_current(const struct site_entry *entry, bool asks)
 {
     struct site_identity now;
 
     for (int v = 0; v < SITE_VARIANTS; v++)
-        if (entry->file[v].fd >= 0 && !variant_is_current(&entry->file[v], &now))
+        if (entry->file[v].fd >= 0 && !variant_is_current(&entry->file[v], asks, &now))
             return false;
     return true;
 }
@@ -185,31 +194,44 @@ static void make_stale(struct site_entry *entry, uint64_t now_ns)
 }
 
 static enum site_result find_or_load(const struct site *site, struct site_cache_reader *reader,
-                                     struct query *query, uint64_t now_ns,
-                                     struct site_entry **ret_entry, bool *ret_new)
+                                     struct site_query *query, uint64_t now_ns,
+                                     enum site_patience patience, struct site_entry **ret_entry,
+                                     bool *ret_new)
 {
     query->hash = hash_bytes(query->key, site->seed);
     struct site_entry *entry = find_entry(site, reader, query->key, query->hash);
     if (entry != NULL &&
         entry_is_fresh(atomic_load_explicit(&entry->checked_ns, memory_order_relaxed), now_ns)) {
-        if (entry->cache.descriptors == 0 || open_files_are_current(entry)) {
+        if (entry->cache.descriptors == 0 ||
+            open_files_are_current(entry, patience == SITE_MAY_WAIT ||
+                                              site->root_medium != OS_FILE_REMOTE)) {
             *ret_entry = entry;
             *ret_new = false;
             return SITE_FILE;
         }
         make_stale(entry, now_ns);
     }
-    return load_from_disk(site, reader, query, entry, now_ns, ret_entry, ret_new);
+    return load_from_disk(site, reader, query, entry, now_ns, patience, ret_entry, ret_new);
+}
+
+enum site_result site_find_query(const struct site *site, struct site_cache_reader *reader,
+                                 struct site_query *query, uint64_t now_ns,
+                                 enum site_patience patience, struct site_entry **ret_entry,
+                                 bool *ret_new)
+{
+    if (query->path.len == 0)
+        return SITE_ABSENT;
+    if (__builtin_expect(query->kind == SITE_QUERY_PATH, 1) && query->path.at[0] != '/')
+        return SITE_ABSENT;
+    return find_or_load(site, reader, query, now_ns, patience, ret_entry, ret_new);
 }
 
 enum site_result site_find(const struct site *site, struct site_cache_reader *reader,
                            struct span path, uint64_t now_ns, struct site_entry **ret_entry,
                            bool *ret_new)
 {
-    struct query query = { .kind = QUERY_PATH, .view = &site->view, .path = path, .key = path };
-    if (path.len == 0 || path.at[0] != '/')
-        return SITE_ABSENT;
-    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
+    struct site_query query = { .kind = SITE_QUERY_PATH, .path = path, .key = path };
+    return site_find_query(site, reader, &query, now_ns, SITE_MAY_WAIT, ret_entry, ret_new);
 }
 
 struct site_entry *site_find_kept(const struct site *site, struct site_cache_reader *reader,
@@ -219,37 +241,19 @@ struct site_entry *site_find_kept(const struct site *site, struct site_cache_rea
     if (entry == NULL ||
         !entry_is_fresh(atomic_load_explicit(&entry->checked_ns, memory_order_relaxed), now_ns))
         return NULL;
-    return entry->cache.descriptors == 0 || open_files_are_current(entry) ? entry : NULL;
+    if (entry->cache.descriptors > 0 &&
+        (site->root_medium == OS_FILE_REMOTE || !open_files_are_current(entry, true)))
+        return NULL;
+    return entry;
 }
 
-enum site_result site_find_as(const struct site *site, struct site_cache_reader *reader,
-                              const struct site_view *view, struct span key, struct span path,
-                              uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
+bool site_query_error_page(const struct site *site, unsigned folder, unsigned status,
+                           char storage[SITE_QUERY_ERROR_PAGE_MAX], struct site_query *ret_query)
 {
-    struct query query = { .kind = QUERY_PATH, .view = view, .path = path, .key = key };
-    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
-}
-
-enum site_result site_find_fallback(const struct site *site, struct site_cache_reader *reader,
-                                    const struct site_view *view, struct span key, uint64_t now_ns,
-                                    struct site_entry **ret_entry, bool *ret_new)
-{
-    struct query query = { .kind = QUERY_FALLBACK, .view = view, .key = key };
-    if (view->fallback == NULL)
-        return SITE_ABSENT;
-    query.path = span_text(view->fallback);
-    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
-}
-
-enum site_result site_find_error_page(const struct site *site, struct site_cache_reader *reader,
-                                      unsigned folder, unsigned status, uint64_t now_ns,
-                                      struct site_entry **ret_entry, bool *ret_new)
-{
-    char storage[sizeof("error4294967295/4294967295.html")];
-    struct buf text = buf_over(storage, sizeof(storage));
+    struct buf text = buf_over(storage, SITE_QUERY_ERROR_PAGE_MAX);
 
     if (site->pages_fd[folder] < 0)
-        return SITE_ABSENT;
+        return false;
     buf_add(&text, SPAN("error"));
     if (folder > 0)
         buf_add_u64(&text, folder);
@@ -257,34 +261,38 @@ enum site_result site_find_error_page(const struct site *site, struct site_cache
     const size_t prefix_len = text.len;
     buf_add_u64(&text, status);
     buf_add(&text, SPAN(".html"));
-    struct query query = {
-        .kind = QUERY_ERROR_PAGE,
-        .view = &site->view,
+    *ret_query = (struct site_query){
+        .kind = SITE_QUERY_ERROR_PAGE,
         .path = span_skip(buf_span(&text), prefix_len),
         .key = buf_span(&text),
         .pages_fd = site->pages_fd[folder],
     };
-    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
+    return true;
 }
 
-enum site_result site_find_listing(const struct site *site, struct site_cache_reader *reader,
-                                   const struct site_listing_request *request, bool may_render,
-                                   uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
+bool site_query_listing(const struct site_listing_request *request, bool may_render, char *storage,
+                        size_t size, struct site_query *ret_query)
 {
-    char storage[PATH_MAX];
     size_t len;
 
-    if (!site_listing_key(request, storage, sizeof(storage), &len))
-        return SITE_ABSENT;
-    struct query query = {
-        .kind = QUERY_LISTING,
-        .view = request->view != NULL ? request->view : &site->view,
+    if (!site_listing_key(request, storage, size, &len))
+        return false;
+    *ret_query = (struct site_query){
+        .kind = SITE_QUERY_LISTING,
+        .view = request->view,
         .path = request->path,
         .key = span_of(storage, len),
         .listing = request,
         .may_render = may_render,
     };
-    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
+    return true;
+}
+
+void site_query_complete(const struct site *site, struct site_query *query)
+{
+    query->hash = hash_bytes(query->key, site->seed);
+    if (query->view == NULL)
+        query->view = &site->view;
 }
 
 bool site_publish(struct site_cache_reader *reader, struct site_entry *entry)
@@ -317,14 +325,14 @@ bool site_file_unchanged(const struct site_file *file)
     struct site_identity now;
     uint64_t end_hash;
 
-    if (file->body != NULL || variant_is_current(file, &now))
+    if (file->body != NULL || variant_is_current(file, true, &now))
         return true;
     /* A file without a date may be rewritten without a trace in size and mtime. Its ctime also
      * changes when it is replaced, linked or given other permissions, and then its end is the same.
      */
     const bool renamed = now.size == file->size && now.modified_ns == file->modified_ns;
     return (now.size > file->size || renamed) &&
-           site_content_hash_end(file->fd, file->size, &end_hash) == 0 &&
+           site_content_hash_end(file->fd, SITE_MAY_WAIT, file->size, &end_hash) == 0 &&
            end_hash == file->end_hash;
 }
 
@@ -368,6 +376,9 @@ static int open_error_folders(struct site *site, const char **ret_what)
             return fd;
         }
         site->pages_fd[at] = fd;
+        const enum os_file_medium medium = fd >= 0 ? os_file_medium(fd) : OS_FILE_MEMORY;
+        if (medium > site->pages_medium)
+            site->pages_medium = medium;
     }
     return 0;
 }
@@ -383,6 +394,7 @@ static int open_paths(struct site *site, const char **ret_what)
         *ret_what = options->root;
         return site->root_fd;
     }
+    site->root_medium = os_file_medium(site->root_fd);
     error = open_error_folders(site, ret_what);
     if (error < 0)
         return error;

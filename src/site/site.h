@@ -61,14 +61,18 @@ struct site_view {
 };
 
 enum site_result {
-    SITE_FILE,      /* a file: *ret_entry */
-    SITE_REDIRECT,  /* the path needs a final slash: it is that of a directory */
-    SITE_LISTING,   /* a directory without an index file; site_find_listing */
-    SITE_ABSENT,    /* not there, or hidden */
-    SITE_FORBIDDEN, /* not readable, not a file, or outside the root */
-    SITE_BUSY,      /* no descriptor or memory is free now */
-    SITE_BROKEN     /* the disk failed */
+    SITE_FILE,         /* a file: *ret_entry */
+    SITE_REDIRECT,     /* the path needs a final slash: it is that of a directory */
+    SITE_LISTING,      /* a directory without an index file; site_find_listing */
+    SITE_ABSENT,       /* not there, or hidden */
+    SITE_FORBIDDEN,    /* not readable, not a file, or outside the root */
+    SITE_BUSY,         /* no descriptor or memory is free now */
+    SITE_BROKEN,       /* the disk failed */
+    SITE_NOT_IN_MEMORY /* only the disk knows, and the caller must not wait for it */
 };
+
+/* Whether a call may wait for the disk. */
+enum site_patience { SITE_MAY_WAIT, SITE_CACHED_ONLY };
 
 /* One form of a file. */
 struct site_file {
@@ -154,31 +158,16 @@ enum site_result site_find(const struct site *site, struct site_cache_reader *re
 struct site_entry *site_find_kept(const struct site *site, struct site_cache_reader *reader,
                                   struct span path, uint64_t now_ns);
 
-/* As site_find, with a `view`, and for answers to other paths with the file at `path`. `key` is the
- * name of the entry in the cache. The caller gives a different key for each head and each view. It
- * is `path`, or does not begin with '/'. */
-enum site_result site_find_as(const struct site *site, struct site_cache_reader *reader,
-                              const struct site_view *view, struct span key, struct span path,
-                              uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new);
-
-/* As site_find_as, for the fallback file of the view. */
-enum site_result site_find_fallback(const struct site *site, struct site_cache_reader *reader,
-                                    const struct site_view *view, struct span key, uint64_t now_ns,
-                                    struct site_entry **ret_entry, bool *ret_new);
-
-/* As site_find, for the error page of a status. `folder`: 0 is error_pages of the options, and
- * others are the error_folders, counted from 1. */
-enum site_result site_find_error_page(const struct site *site, struct site_cache_reader *reader,
-                                      unsigned folder, unsigned status, uint64_t now_ns,
-                                      struct site_entry **ret_entry, bool *ret_new);
-
-/* The same for the listing of a directory, after site_find has returned SITE_LISTING. A change of
- * the directory's names is seen as one of a file is. Sizes and times of its files may be older
- * (SITE_LISTING_ENTRY_NS). Without `may_render` only the cache answers, and SITE_BUSY means that
- * it cannot. */
-enum site_result site_find_listing(const struct site *site, struct site_cache_reader *reader,
-                                   const struct site_listing_request *request, bool may_render,
-                                   uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new);
+/* The same for any lookup (site/query.h). With SITE_CACHED_ONLY it does not wait for the disk, and
+ * SITE_NOT_IN_MEMORY has changed nothing.
+ *
+ * A listing follows after SITE_LISTING. A change of the directory's names is seen as one of a file
+ * is. Sizes and times of its files may be older (SITE_LISTING_ENTRY_NS). */
+struct site_query;
+enum site_result site_find_query(const struct site *site, struct site_cache_reader *reader,
+                                 struct site_query *query, uint64_t now_ns,
+                                 enum site_patience patience, struct site_entry **ret_entry,
+                                 bool *ret_new);
 
 /* Copies ready-made bytes into an unpublished entry. If the body is in memory, they stand directly
  * before it (head.at + head.len == body), and their limit is SITE_HEAD_ROOM bytes, and twice the

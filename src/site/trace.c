@@ -53,6 +53,7 @@ enum site_cause site_trace_cause_of(enum site_result result, int error)
         return error == -ENOENT || error == -ENOTDIR ? SITE_CAUSE_NOTHING : SITE_CAUSE_NAME;
     case SITE_FORBIDDEN:
         return error < 0 ? cause_of_error(error) : SITE_CAUSE_SPECIAL;
+    case SITE_NOT_IN_MEMORY:
     case SITE_BUSY:
         return SITE_CAUSE_BUSY;
     case SITE_BROKEN:

@@ -94,6 +94,7 @@ static void visit_block(struct survey *s, const struct stats_block *block)
 {
     s->found.blocks++;
     visit_durations(s, &block->queue_wait);
+    visit_durations(s, &block->disk_wait);
     visit_durations(s, &block->handshake);
     visit_durations(s, &block->sending);
     for (unsigned i = 0; i < STATS_SITES_MAX; i++) {

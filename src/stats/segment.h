@@ -91,7 +91,7 @@ struct stats_block {
     _Atomic int32_t owner;        /* process of its writer; 0: none */
     int64_t settled[STATS_PAIRS]; /* up - down when the owner got it */
     _Alignas(CACHE_LINE) stats_cell counter[STATS_COUNTERS];
-    struct stats_durations queue_wait, handshake, sending;
+    struct stats_durations queue_wait, disk_wait, handshake, sending;
     _Atomic uint32_t row[STATS_SITES_MAX]; /* by site */
 };
 

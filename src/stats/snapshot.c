@@ -66,6 +66,7 @@ static void read_block(struct span arena, bool used, const struct stats_block *b
         if (used || i >= STATS_NAMED || stats_counters[i].kind == STATS_KIND_COUNTER)
             to->counter[i] += cell_of_copy(&block->counter[i]);
     sum_durations(arena, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]);
+    sum_durations(arena, &block->disk_wait, &to->histogram[STATS_HISTOGRAM_disk_wait]);
     sum_durations(arena, &block->handshake, &to->histogram[STATS_HISTOGRAM_handshake]);
     sum_durations(arena, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
     for (unsigned i = 0; i < STATS_SITES_MAX; i++) {

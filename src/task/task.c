@@ -6,14 +6,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+struct lane {
+    struct task_pool *pool;
+    pthread_cond_t queued; /* a task waits, or the pool stops */
+    struct task_list queue;
+    struct task_limits limits;
+    unsigned queue_count;
+    unsigned threads, waiting;
+};
+
 struct task_pool {
     pthread_mutex_t lock;
-    pthread_cond_t queued; /* a task waits, or the pool stops */
-    pthread_cond_t left;   /* a thread has ended */
-    struct task *first;    /* in the queue */
-    unsigned queue_count, queue_max;
-    unsigned threads, threads_max;
-    unsigned waiting, running; /* of the threads */
+    pthread_cond_t left; /* a thread has ended */
+    struct lane lane[TASK_LANES];
+    unsigned threads, running; /* of all lanes */
     bool stopping;
     bool orphaned; /* the last thread frees the pool */
 };
@@ -30,53 +36,73 @@ static void leave(struct task_pool *pool)
 
 /* ---- lists ---- */
 
-static void append(struct task **list, struct task *task)
+static void append(struct task_list *list, struct task *task)
 {
-    while (*list)
-        list = &(*list)->next;
     task->next = NULL;
-    *list = task;
+    if (list->first)
+        list->last->next = task;
+    else
+        list->first = task;
+    list->last = task;
 }
 
-static void unlink_task(struct task **list, const struct task *task)
+static struct task *take_first(struct task_list *list)
 {
-    while (*list != task)
-        list = &(*list)->next;
-    *list = task->next;
+    struct task *task = list->first;
+    list->first = task->next;
+    return task;
+}
+
+static void unlink_task(struct task_list *list, const struct task *task)
+{
+    struct task *before = NULL;
+    for (struct task *each = list->first; each != task; each = each->next)
+        before = each;
+    if (before)
+        before->next = task->next;
+    else
+        list->first = task->next;
+    if (list->last == task)
+        list->last = before;
 }
 
 /* ---- threads ---- */
 
 static void destroy_pool(struct task_pool *pool)
 {
-    CHECK(pthread_cond_destroy(&pool->queued) == 0);
+    for (int i = 0; i < TASK_LANES; i++)
+        CHECK(pthread_cond_destroy(&pool->lane[i].queued) == 0);
     CHECK(pthread_cond_destroy(&pool->left) == 0);
     CHECK(pthread_mutex_destroy(&pool->lock) == 0);
     free(pool);
 }
 
 /* A list that has tasks already has woken its loop. */
-static void end_task(struct task *task)
+static void report_done(struct task *task)
 {
-    if (task->state == TASK_CANCELLED) {
-        task->drop(task);
-        return;
-    }
     struct task_home *home = task->home;
     const uint64_t one = 1;
-    const bool wakes = home->first == NULL;
+    const bool wakes = home->done.first == NULL;
     task->state = TASK_DONE;
     task->listed = true;
-    append(&home->first, task);
+    append(&home->done, task);
     if (wakes)
         (void)!write(home->wake_fd, &one, sizeof(one)); /* fails only when the count is full */
 }
 
-static void run_first(struct task_pool *pool)
+static void end_task(struct task *task)
 {
-    struct task *task = pool->first;
-    pool->first = task->next;
-    pool->queue_count--;
+    if (task->state == TASK_CANCELLED || !task->home)
+        task->drop(task);
+    else
+        report_done(task);
+}
+
+static void run_first(struct lane *lane)
+{
+    struct task_pool *pool = lane->pool;
+    struct task *task = take_first(&lane->queue);
+    lane->queue_count--;
     pool->running++;
     task->state = TASK_RUNNING;
     leave(pool);
@@ -88,16 +114,17 @@ static void run_first(struct task_pool *pool)
 
 static void *run_tasks(void *argument)
 {
-    struct task_pool *pool = argument;
+    struct lane *lane = argument;
+    struct task_pool *pool = lane->pool;
     enter(pool);
     while (!pool->stopping) {
-        if (pool->first) {
-            run_first(pool);
+        if (lane->queue.first) {
+            run_first(lane);
             continue;
         }
-        pool->waiting++;
-        CHECK(pthread_cond_wait(&pool->queued, &pool->lock) == 0);
-        pool->waiting--;
+        lane->waiting++;
+        CHECK(pthread_cond_wait(&lane->queued, &pool->lock) == 0);
+        lane->waiting--;
     }
     pool->threads--;
     const bool last = pool->orphaned && pool->threads == 0;
@@ -109,33 +136,38 @@ static void *run_tasks(void *argument)
 }
 
 /* Starts a thread if no waiting one would take the next task. False: there is no thread. */
-static bool has_thread(struct task_pool *pool)
+static bool has_thread(struct lane *lane)
 {
     pthread_attr_t attributes;
     pthread_t id;
-    if (pool->waiting > pool->queue_count || pool->threads == pool->threads_max)
+    if (lane->waiting > lane->queue_count || lane->threads == lane->limits.threads_max)
         return true;
     if (pthread_attr_init(&attributes) != 0)
-        return pool->threads > 0;
+        return lane->threads > 0;
     CHECK(pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0);
-    if (pthread_create(&id, &attributes, run_tasks, pool) == 0)
-        pool->threads++;
+    if (pthread_create(&id, &attributes, run_tasks, lane) == 0) {
+        lane->threads++;
+        lane->pool->threads++;
+    }
     (void)pthread_attr_destroy(&attributes); /* cannot fail on Linux */
-    return pool->threads > 0;
+    return lane->threads > 0;
 }
 
 /* ---- the pool ---- */
 
-struct task_pool *task_pool_new(unsigned threads_max, unsigned queue_max)
+struct task_pool *task_pool_new(const struct task_limits limits[TASK_LANES])
 {
     struct task_pool *pool = calloc(1, sizeof(*pool));
     if (!pool)
         return NULL;
-    pool->threads_max = threads_max;
-    pool->queue_max = queue_max;
     CHECK(pthread_mutex_init(&pool->lock, NULL) == 0);
-    CHECK(pthread_cond_init(&pool->queued, NULL) == 0);
     CHECK(pthread_cond_init(&pool->left, NULL) == 0);
+    for (int i = 0; i < TASK_LANES; i++) {
+        struct lane *lane = &pool->lane[i];
+        lane->pool = pool;
+        lane->limits = limits[i];
+        CHECK(pthread_cond_init(&lane->queued, NULL) == 0);
+    }
     return pool;
 }
 
@@ -145,7 +177,8 @@ void task_pool_free(struct task_pool *pool)
         return;
     enter(pool);
     pool->stopping = true;
-    CHECK(pthread_cond_broadcast(&pool->queued) == 0);
+    for (int i = 0; i < TASK_LANES; i++)
+        CHECK(pthread_cond_broadcast(&pool->lane[i].queued) == 0);
     while (pool->threads > pool->running)
         CHECK(pthread_cond_wait(&pool->left, &pool->lock) == 0);
     pool->orphaned = pool->threads > 0;
@@ -155,18 +188,42 @@ void task_pool_free(struct task_pool *pool)
         destroy_pool(pool);
 }
 
-bool task_submit(struct task_pool *pool, struct task *task)
+bool task_submit(struct task_pool *pool, enum task_lane number, struct task *task)
 {
+    struct lane *lane = &pool->lane[number];
     enter(pool);
-    const bool taken = pool->queue_count < pool->queue_max && has_thread(pool);
+    const bool taken = lane->queue_count < lane->limits.queue_max && has_thread(lane);
     if (taken) {
         task->state = TASK_QUEUED;
-        append(&pool->first, task);
-        pool->queue_count++;
-        CHECK(pthread_cond_signal(&pool->queued) == 0);
+        task->lane = (uint8_t)number;
+        append(&lane->queue, task);
+        lane->queue_count++;
+        CHECK(pthread_cond_signal(&lane->queued) == 0);
     }
     leave(pool);
     return taken;
+}
+
+void task_finish(struct task_pool *pool, struct task *task)
+{
+    enter(pool);
+    if (!task->listed)
+        report_done(task);
+    leave(pool);
+}
+
+static void unlist_task(struct task *task)
+{
+    if (task->listed)
+        unlink_task(&task->home->done, task);
+    task->listed = false;
+}
+
+void task_forget(struct task_pool *pool, struct task *task)
+{
+    enter(pool);
+    unlist_task(task);
+    leave(pool);
 }
 
 void task_cancel(struct task_pool *pool, struct task *task)
@@ -174,11 +231,11 @@ void task_cancel(struct task_pool *pool, struct task *task)
     enter(pool);
     const bool runs = task->state == TASK_RUNNING;
     if (task->state == TASK_QUEUED) {
-        unlink_task(&pool->first, task);
-        pool->queue_count--;
-    } else if (task->listed) {
-        unlink_task(&task->home->first, task);
+        struct lane *lane = &pool->lane[task->lane];
+        unlink_task(&lane->queue, task);
+        lane->queue_count--;
     }
+    unlist_task(task);
     if (runs)
         task->state = TASK_CANCELLED;
     leave(pool);
@@ -198,9 +255,8 @@ void *task_next_done(struct task_pool *pool, struct task_home *home)
 {
     void *owner = NULL;
     enter(pool);
-    struct task *task = home->first;
-    if (task) {
-        home->first = task->next;
+    if (home->done.first) {
+        struct task *task = take_first(&home->done);
         task->listed = false;
         owner = task->owner;
     }

@@ -340,6 +340,7 @@ static void explain_result(struct trace *t)
         break;
     case SITE_ABSENT:
     case SITE_FORBIDDEN:
+    case SITE_NOT_IN_MEMORY: /* a trace may wait */
     case SITE_BUSY:
     case SITE_BROKEN:
         explain_absence(t);

@@ -49,7 +49,8 @@ static int make_access_world(void **state)
     world.sites[1] = (struct session_site){ .site = world.site, .hosts = open };
     world.shared.site_count = 2;
     world.shared.guard = &staff.guard;
-    world.shared.tasks = task_pool_new(1, 2);
+    const struct task_limits lanes[TASK_LANES] = { [TASK_COMPUTES] = { 1, 2 } };
+    world.shared.tasks = task_pool_new(lanes);
     world.shared.h2c = true;
     return start_world();
 }

@@ -6,8 +6,9 @@
  */
 #pragma once
 
+#include "site/listing.h"
 #include "site/mime.h"
-#include "site/site.h"
+#include "site/query.h"
 #include "tree.h"
 
 #include <sys/resource.h>
@@ -83,6 +84,57 @@ static inline int tear_down(void **state)
     site_mime_free(f->mime);
     tree_remove(&f->tree);
     return 0;
+}
+
+/* The lookups beside site_find, as a thread makes them that may wait for the disk. */
+
+static inline enum site_result find_query(const struct fixture *f, struct site_query query,
+                                          struct site_entry **ret_entry, bool *ret_new)
+{
+    return site_find_query(f->site, f->reader, &query, f->now_ns, SITE_MAY_WAIT, ret_entry,
+                           ret_new);
+}
+
+static inline enum site_result find_as(const struct fixture *f, struct span key, struct span path,
+                                       struct site_entry **ret_entry, bool *ret_new)
+{
+    return find_query(f, (struct site_query){ .kind = SITE_QUERY_PATH, .path = path, .key = key },
+                      ret_entry, ret_new);
+}
+
+static inline enum site_result find_fallback(const struct fixture *f, struct span key,
+                                             struct site_entry **ret_entry, bool *ret_new)
+{
+    const char *path = site_view(f->site)->fallback;
+    const struct site_query query = {
+        .kind = SITE_QUERY_FALLBACK,
+        .path = span_text(path != NULL ? path : ""),
+        .key = key,
+    };
+    return find_query(f, query, ret_entry, ret_new);
+}
+
+static inline enum site_result find_error_page(const struct fixture *f, unsigned folder,
+                                               unsigned status, struct site_entry **ret_entry,
+                                               bool *ret_new)
+{
+    char key[SITE_QUERY_ERROR_PAGE_MAX];
+    struct site_query query;
+    if (!site_query_error_page(f->site, folder, status, key, &query))
+        return SITE_ABSENT;
+    return find_query(f, query, ret_entry, ret_new);
+}
+
+static inline enum site_result query_listing(const struct fixture *f,
+                                             const struct site_listing_request *request,
+                                             bool may_render, struct site_entry **ret_entry,
+                                             bool *ret_new)
+{
+    char key[PATH_MAX];
+    struct site_query query;
+    if (!site_query_listing(request, may_render, key, sizeof(key), &query))
+        return SITE_ABSENT;
+    return find_query(f, query, ret_entry, ret_new);
 }
 
 /* Lets so much time pass that the disk is asked again. */

@@ -269,12 +269,9 @@ static void an_error_page_that_appears_is_found(void **state)
     bool is_new;
 
     for (int request = 0; request < 3; request++)
-        assert_int_equal(
-            site_find_error_page(f->site, f->reader, 0, 404, f->now_ns, &entry, &is_new),
-            SITE_ABSENT);
+        assert_int_equal(find_error_page(f, 0, 404, &entry, &is_new), SITE_ABSENT);
     tree_write(&f->tree, "errors/404.html", "own page");
-    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 404, f->now_ns, &entry, &is_new),
-                     SITE_FILE);
+    assert_int_equal(find_error_page(f, 0, 404, &entry, &is_new), SITE_FILE);
     site_cache_release(&entry->cache);
 }
 

@@ -19,9 +19,7 @@ static char *render(const struct fixture *f, const char *path, const char *query
     struct site_entry *entry;
     bool is_new = false;
 
-    assert_int_equal(
-        site_find_listing(f->site, f->reader, &request, true, f->now_ns, &entry, &is_new),
-        SITE_FILE);
+    assert_int_equal(query_listing(f, &request, true, &entry, &is_new), SITE_FILE);
     const struct site_file *file = &entry->file[SITE_PLAIN];
     char *ended = malloc(file->size + 1);
     if (ended == NULL)
@@ -463,9 +461,7 @@ static void refuses_what_is_not_a_directory_to_show(void **state)
     tree_link(&f->tree, "root/out_folder", "..");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct site_listing_request request = { .path = span_text(cases[i].path) };
-        assert_int_equal(
-            site_find_listing(f->site, f->reader, &request, true, f->now_ns, &entry, &is_new),
-            cases[i].result);
+        assert_int_equal(query_listing(f, &request, true, &entry, &is_new), cases[i].result);
     }
 }
 
@@ -521,9 +517,7 @@ static struct site_entry *find_listing(struct fixture *f, const char *query, boo
                                                   .query = span_text(query),
                                                   .form = SITE_LISTING_JSON };
     struct site_entry *entry = NULL;
-    assert_int_equal(
-        site_find_listing(f->site, f->reader, &request, true, f->now_ns, &entry, ret_new),
-        SITE_FILE);
+    assert_int_equal(query_listing(f, &request, true, &entry, ret_new), SITE_FILE);
     if (*ret_new) {
         assert_true(site_publish(f->reader, entry));
         site_cache_release(&entry->cache);
@@ -595,8 +589,7 @@ static void each_form_and_order_has_its_own_listing(void **state)
                                                .query = SPAN(""),
                                                .form = SITE_LISTING_HTML };
     struct site_entry *entry;
-    assert_int_equal(site_find_listing(f->site, f->reader, &page, true, f->now_ns, &entry, &is_new),
-                     SITE_FILE);
+    assert_int_equal(query_listing(f, &page, true, &entry, &is_new), SITE_FILE);
     assert_true(is_new);
     assert_span_is(entry->type, "text/html; charset=utf-8");
     site_cache_release(&entry->cache);
@@ -655,19 +648,13 @@ static void without_permission_to_render_only_the_cache_answers(void **state)
     bool is_new;
 
     tree_write(&f->tree, "root/a", "");
-    assert_int_equal(
-        site_find_listing(f->site, f->reader, &request, false, f->now_ns, &found, &is_new),
-        SITE_BUSY);
+    assert_int_equal(query_listing(f, &request, false, &found, &is_new), SITE_BUSY);
     entry = find_settled_listing(f);
-    assert_int_equal(
-        site_find_listing(f->site, f->reader, &request, false, f->now_ns, &found, &is_new),
-        SITE_FILE);
+    assert_int_equal(query_listing(f, &request, false, &found, &is_new), SITE_FILE);
     assert_ptr_equal(found, entry);
     add_a_file(&f->tree);
     pass_time(f);
-    assert_int_equal(
-        site_find_listing(f->site, f->reader, &request, false, f->now_ns, &found, &is_new),
-        SITE_BUSY);
+    assert_int_equal(query_listing(f, &request, false, &found, &is_new), SITE_BUSY);
 }
 
 int main(void)

@@ -441,9 +441,7 @@ static void error_pages_and_the_fallback_have_keys_that_no_path_has(void **state
     f->options.fallback = "/app.html";
     reopen(f);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(
-            site_find_error_page(f->site, f->reader, 0, 404, f->now_ns, &entry, &is_new),
-            SITE_FILE);
+        assert_int_equal(find_error_page(f, 0, 404, &entry, &is_new), SITE_FILE);
         assert_int_equal(is_new, i == 0);
         assert_body_is(entry, "lost");
         assert_span_is(entry->type, "text/html; charset=utf-8");
@@ -451,9 +449,7 @@ static void error_pages_and_the_fallback_have_keys_that_no_path_has(void **state
             site_publish(f->reader, entry);
             site_cache_release(&entry->cache);
         }
-        assert_int_equal(site_find_fallback(f->site, f->reader, site_view(f->site),
-                                            SPAN("fallback"), f->now_ns, &entry, &is_new),
-                         SITE_FILE);
+        assert_int_equal(find_fallback(f, SPAN("fallback"), &entry, &is_new), SITE_FILE);
         assert_int_equal(is_new, i == 0);
         assert_body_is(entry, "application");
         if (is_new) {
@@ -461,12 +457,9 @@ static void error_pages_and_the_fallback_have_keys_that_no_path_has(void **state
             site_cache_release(&entry->cache);
         }
     }
-    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 403, f->now_ns, &entry, &is_new),
-                     SITE_ABSENT);
-    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 500, f->now_ns, &entry, &is_new),
-                     SITE_FORBIDDEN);
-    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 400, f->now_ns, &entry, &is_new),
-                     SITE_ABSENT);
+    assert_int_equal(find_error_page(f, 0, 403, &entry, &is_new), SITE_ABSENT);
+    assert_int_equal(find_error_page(f, 0, 500, &entry, &is_new), SITE_FORBIDDEN);
+    assert_int_equal(find_error_page(f, 0, 400, &entry, &is_new), SITE_ABSENT);
     assert_int_equal(result_of(f, SPAN("fallback")), SITE_ABSENT);
     assert_int_equal(result_of(f, SPAN("error/404.html")), SITE_ABSENT);
 }
@@ -503,9 +496,7 @@ static void one_file_has_an_entry_for_each_key(void **state)
     bool is_new;
     tree_write(&f->tree, "root/a.txt", "body");
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(site_find_as(f->site, f->reader, site_view(f->site), keys[i],
-                                      SPAN("/a.txt"), f->now_ns, &entry[i], &is_new),
-                         SITE_FILE);
+        assert_int_equal(find_as(f, keys[i], SPAN("/a.txt"), &entry[i], &is_new), SITE_FILE);
         assert_int_equal(is_new, i < 2);
         assert_body_is(entry[i], "body");
         if (is_new) {
@@ -516,9 +507,7 @@ static void one_file_has_an_entry_for_each_key(void **state)
     assert_ptr_equal(entry[0], entry[2]);
     assert_ptr_not_equal(entry[0], entry[1]);
     struct site_entry *none;
-    assert_int_equal(site_find_as(f->site, f->reader, site_view(f->site), SPAN("key c"),
-                                  SPAN("/../a.txt"), f->now_ns, &none, &is_new),
-                     SITE_ABSENT);
+    assert_int_equal(find_as(f, SPAN("key c"), SPAN("/../a.txt"), &none, &is_new), SITE_ABSENT);
     assert_int_equal(result_of(f, SPAN("key a")), SITE_ABSENT);
 }
 
@@ -541,8 +530,7 @@ static void each_folder_of_error_pages_has_entries_of_its_own(void **state)
     f->options.error_folders = folders;
     reopen(f);
     for (unsigned i = 0; i < 6; i++) {
-        const enum site_result result =
-            site_find_error_page(f->site, f->reader, i % 3, 404, f->now_ns, &entry, &is_new);
+        const enum site_result result = find_error_page(f, i % 3, 404, &entry, &is_new);
         assert_int_equal(result, SITE_FILE);
         assert_int_equal(is_new, i < 3);
         assert_body_is(entry, bodies[i % 3]);
@@ -551,8 +539,7 @@ static void each_folder_of_error_pages_has_entries_of_its_own(void **state)
         site_publish(f->reader, entry);
         site_cache_release(&entry->cache);
     }
-    assert_int_equal(site_find_error_page(f->site, f->reader, 1, 403, f->now_ns, &entry, &is_new),
-                     SITE_ABSENT);
+    assert_int_equal(find_error_page(f, 1, 403, &entry, &is_new), SITE_ABSENT);
 
     const char *what;
     struct site *site;
@@ -571,11 +558,8 @@ static void without_a_fallback_or_error_pages_they_are_absent(void **state)
 
     f->options.error_pages = NULL;
     reopen(f);
-    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 404, f->now_ns, &entry, &is_new),
-                     SITE_ABSENT);
-    assert_int_equal(site_find_fallback(f->site, f->reader, site_view(f->site), SPAN("fallback"),
-                                        f->now_ns, &entry, &is_new),
-                     SITE_ABSENT);
+    assert_int_equal(find_error_page(f, 0, 404, &entry, &is_new), SITE_ABSENT);
+    assert_int_equal(find_fallback(f, SPAN("fallback"), &entry, &is_new), SITE_ABSENT);
 }
 
 static void opening_names_the_path_that_failed(void **state)

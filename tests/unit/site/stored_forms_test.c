@@ -176,13 +176,10 @@ static void answers_for_other_paths_have_no_page_in_markdown(void **state)
     tree_write(&f->tree, "errors/404.html", "404");
     tree_write(&f->tree, "errors/404.md", "404");
     reopen(f);
-    assert_int_equal(site_find_fallback(f->site, f->reader, site_view(f->site), SPAN("fallback"),
-                                        f->now_ns, &entry, &is_new),
-                     SITE_FILE);
+    assert_int_equal(find_fallback(f, SPAN("fallback"), &entry, &is_new), SITE_FILE);
     assert_int_equal(entry->markdown.len, 0);
     site_cache_release(&entry->cache);
-    assert_int_equal(site_find_error_page(f->site, f->reader, 0, 404, f->now_ns, &entry, &is_new),
-                     SITE_FILE);
+    assert_int_equal(find_error_page(f, 0, 404, &entry, &is_new), SITE_FILE);
     assert_int_equal(entry->markdown.len, 0);
     site_cache_release(&entry->cache);
 }

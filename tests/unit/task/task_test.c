@@ -56,7 +56,8 @@ static int set_up(void **state)
     (void)state;
     atomic_store(&dropped, 0);
     atomic_store(&running, 0);
-    world.pool = task_pool_new(THREADS, QUEUE);
+    const struct task_limits limits = { THREADS, QUEUE };
+    world.pool = task_pool_new((const struct task_limits[]){ limits, limits });
     world.home = (struct task_home){ .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
     return world.pool && sem_init(&world.hold, 0, 0) == 0 ? 0 : -1;
 }
@@ -104,7 +105,7 @@ static void a_task_is_run_and_its_home_woken(void **state)
     (void)state;
     for (int i = 1; i <= 100; i++) {
         struct job *job = new_job(i, NULL);
-        assert_true(task_submit(world.pool, &job->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, &job->task));
         assert_ptr_equal(next_done(), job);
         assert_true(task_is_done(world.pool, &job->task));
         assert_int_equal(job->result, i * i);
@@ -121,14 +122,14 @@ static void a_full_queue_refuses(void **state)
     struct job *jobs[THREADS + QUEUE], *extra = new_job(0, NULL);
     for (int i = 0; i < THREADS; i++) {
         jobs[i] = new_job(i, &world.hold);
-        assert_true(task_submit(world.pool, &jobs[i]->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, &jobs[i]->task));
     }
     wait_for(&running, THREADS);
     for (int i = THREADS; i < THREADS + QUEUE; i++) {
         jobs[i] = new_job(i, &world.hold);
-        assert_true(task_submit(world.pool, &jobs[i]->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, &jobs[i]->task));
     }
-    assert_false(task_submit(world.pool, &extra->task));
+    assert_false(task_submit(world.pool, TASK_COMPUTES, &extra->task));
     assert_int_equal(extra->task.state, TASK_NEW);
     free(extra);
     for (int i = 0; i < THREADS + QUEUE; i++)
@@ -147,14 +148,14 @@ static void a_task_is_cancelled_in_each_state(void **state)
     struct job *held[THREADS];
     for (int i = 0; i < THREADS; i++) {
         held[i] = new_job(i, &world.hold);
-        assert_true(task_submit(world.pool, &held[i]->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, &held[i]->task));
     }
     wait_for(&running, THREADS);
 
     struct job *queued[3]; /* the last, the middle and the first of the queue */
     for (int i = 0; i < 3; i++) {
         queued[i] = new_job(i, NULL);
-        assert_true(task_submit(world.pool, &queued[i]->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, &queued[i]->task));
     }
     static const int order[3] = { 2, 1, 0 };
     for (int i = 0; i < 3; i++) {
@@ -177,7 +178,7 @@ static void a_done_task_that_is_cancelled_is_not_reported(void **state)
 {
     (void)state;
     struct job *job = new_job(3, NULL);
-    assert_true(task_submit(world.pool, &job->task));
+    assert_true(task_submit(world.pool, TASK_COMPUTES, &job->task));
     while (!task_is_done(world.pool, &job->task))
         usleep(1000);
     task_cancel(world.pool, &job->task);
@@ -190,7 +191,7 @@ static void the_pool_ends_during_a_task(void **state)
 {
     (void)state;
     struct job *job = new_job(3, &world.hold);
-    assert_true(task_submit(world.pool, &job->task));
+    assert_true(task_submit(world.pool, TASK_COMPUTES, &job->task));
     wait_for(&running, 1);
     task_cancel(world.pool, &job->task);
     task_pool_free(world.pool);
@@ -208,7 +209,7 @@ static void *submit_and_cancel(void *argument)
     for (int i = 0; i < 2000; i++) {
         struct job *job = new_job(i, NULL);
         job->task.home = home;
-        if (!task_submit(world.pool, &job->task)) {
+        if (!task_submit(world.pool, TASK_COMPUTES, &job->task)) {
             free(job);
             atomic_fetch_add(&dropped, 1);
             continue;

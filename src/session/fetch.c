@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/fetch.h"
+
+#include "session/pending.h"
+#include "site/listing.h"
+
+#include <limits.h>
+
+/* The request waits for the disk. A comparison that was made for it is decided. */
+static void begin_wait(struct session_exchange *x, struct session_pending *pending,
+                       struct site_fetch_ticket *ticket)
+{
+    pending->ticket = ticket;
+    pending->since_ns = x->thread->now_ns;
+    if (pending->task)
+        task_cancel(x->thread->shared->tasks, pending->task);
+    pending->task = NULL;
+    pending->access = x->access;
+    pending->verdict = (enum session_access_verdict)x->verdict;
+    x->pending = pending;
+    x->fetches = true;
+    stats_writer_add(&x->thread->stats, STATS_fetch_waits_begun, 1);
+}
+
+enum site_result session_fetch_begin(struct session_exchange *x, struct site_query *query,
+                                     struct site_entry **ret_entry, bool *ret_new)
+{
+    struct session_thread *thread = x->thread;
+    if (!x->request || (x->resumed && x->resumed->late))
+        return SITE_BUSY;
+    struct session_pending *pending = session_pending_begin(x);
+    if (!pending)
+        return SITE_BUSY;
+    struct site_fetch_wait wait = {
+        .home = thread->home,
+        .owner = x->session,
+        .tickets = &pending->tickets,
+    };
+    const enum site_result result = site_fetch_find(thread->shared->fetches, &wait, x->site->site,
+                                                    thread->reader, query, thread->now_ns,
+                                                    ret_entry, ret_new);
+    if (result == SITE_NOT_IN_MEMORY) {
+        begin_wait(x, pending, wait.last);
+        return SITE_BUSY;
+    }
+    if (!wait.last)
+        stats_writer_add(&thread->stats, STATS_fetches_refused, result == SITE_BUSY);
+    session_pending_undo(x, pending);
+    return result;
+}
+
+enum site_result session_fetch_known(struct session_exchange *x, struct site_query *query,
+                                     struct site_entry **ret_entry, bool *ret_new)
+{
+    const struct session_thread *thread = x->thread;
+    if (x->pending)
+        return SITE_BUSY;
+    if (x->resumed && site_fetch_has(x->resumed->tickets, x->site->site, query))
+        return session_fetch_begin(x, query, ret_entry, ret_new);
+    const enum site_result result = site_find_query(
+        x->site->site, thread->reader, query, thread->now_ns, thread->patience, ret_entry, ret_new);
+    return result == SITE_NOT_IN_MEMORY ? session_fetch_begin(x, query, ret_entry, ret_new)
+                                        : result;
+}
+
+enum site_result session_fetch_page(struct session_exchange *x, enum http_status status,
+                                    struct site_query *query, struct site_entry **ret_entry,
+                                    bool *ret_new)
+{
+    const struct session_thread *thread = x->thread;
+    if (x->request && status != HTTP_TOO_MANY_REQUESTS && status != HTTP_SERVICE_UNAVAILABLE)
+        return session_fetch_find(x, query, ret_entry, ret_new);
+    return site_find_query(x->site->site, thread->reader, query, thread->now_ns, thread->patience,
+                           ret_entry, ret_new);
+}
+
+enum site_result session_fetch_listing(const struct session_exchange *x,
+                                       const struct site_listing_request *request, bool may_render,
+                                       struct site_entry **ret_entry, bool *ret_new)
+{
+    char key[PATH_MAX];
+    struct site_query query;
+    if (!site_query_listing(request, may_render, key, sizeof(key), &query))
+        return SITE_ABSENT;
+    return site_find_query(x->site->site, x->thread->reader, &query, x->thread->now_ns,
+                           SITE_MAY_WAIT, ret_entry, ret_new);
+}
+
+void session_fetch_publish(const struct session_exchange *x, struct site_entry *entry)
+{
+    struct site_fetch_ticket *each = x->resumed ? x->resumed->tickets : NULL;
+    for (; each; each = each->next)
+        site_fetch_published(each, entry);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lookups of an exchange. In a loop, a lookup never waits for the disk. What is not in memory is
+ * fetched in another thread (site/fetch.h), and the answer is pending meanwhile.
+ *
+ * Private to session/.
+ */
+#pragma once
+
+#include "session/answer.h"
+#include "site/query.h"
+
+/* In each process: the threads that fetch, and the lookups that wait for one of them. A disk serves
+ * some requests at the same time better than one. More would only wait in its queue. */
+enum { SESSION_FETCHERS = 4, SESSION_FETCHES_MAX = 256 };
+
+/* The rare cases of session_fetch_find. */
+enum site_result session_fetch_known(struct session_exchange *x, struct site_query *query,
+                                     struct site_entry **ret_entry, bool *ret_new);
+enum site_result session_fetch_begin(struct session_exchange *x, struct site_query *query,
+                                     struct site_entry **ret_entry, bool *ret_new);
+
+/* As site_find_query, for the site of the exchange. If x->pending is set afterwards, the answer is
+ * pending, and the result is SITE_BUSY. The plan then ends without an answer: it calls nothing, or
+ * session_answer_page, which writes nothing. */
+static inline enum site_result session_fetch_find(struct session_exchange *x,
+                                                  struct site_query *query,
+                                                  struct site_entry **ret_entry, bool *ret_new)
+{
+    const struct session_thread *thread = x->thread;
+    if (__builtin_expect(x->fetches, 0))
+        return session_fetch_known(x, query, ret_entry, ret_new);
+    const enum site_result result = site_find_query(
+        x->site->site, thread->reader, query, thread->now_ns, thread->patience, ret_entry, ret_new);
+    return __builtin_expect(result == SITE_NOT_IN_MEMORY, 0)
+               ? session_fetch_begin(x, query, ret_entry, ret_new)
+               : result;
+}
+
+/* The same for the page of an error. A refusal for want of resources waits for no page, and neither
+ * does the answer to bytes that are no request. */
+enum site_result session_fetch_page(struct session_exchange *x, enum http_status status,
+                                    struct site_query *query, struct site_entry **ret_entry,
+                                    bool *ret_new);
+
+/* A listing. It waits for the disk also in a loop (decision 042). */
+enum site_result session_fetch_listing(const struct session_exchange *x,
+                                       const struct site_listing_request *request, bool may_render,
+                                       struct site_entry **ret_entry, bool *ret_new);
+
+/* The exchange has published this entry, which may be one that a ticket of it has found. */
+void session_fetch_publish(const struct session_exchange *x, struct site_entry *entry);
