@@ -111,7 +111,7 @@ static void move_answer(const struct making *m, char *memory, struct session_rea
 }
 
 /* Whether the redirect is the answer to every request for the path of the rule, which is one. */
-static bool is_for_everybody(const struct rules_rule *rule, const struct rules_match *match)
+static bool is_for_every_client(const struct rules_rule *rule, const struct rules_match *match)
 {
     return match->actor == rule && rule->action == RULES_REDIRECT && !rule->if_absent &&
            rule->pattern.form == RULES_PATTERN_PLAIN && !match->gate && !match->cors;
@@ -139,7 +139,7 @@ static bool make_answers(const struct rules *rules, const struct rules_rule *rul
     }
     if (m.lines.len == 0)
         return true;
-    if (is_for_everybody(rule, &match))
+    if (is_for_every_client(rule, &match))
         ready->path = rule->pattern.text;
     ready->has_query = rule->target.has_query;
     ready->memory = malloc(m.lines.len + m.blocks.len);

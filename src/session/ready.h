@@ -59,7 +59,7 @@ MUST_USE struct session_ready_set *session_ready_new(const struct rules *rules,
                                                      struct span server_field);
 void session_ready_free(struct session_ready_set *set, const struct rules *rules);
 
-/* The answers for this path, whoever asks; or NULL. */
+/* The answers for this path, which are the same for every client; or NULL. */
 const struct session_ready *session_ready_find(const struct session_ready_set *set,
                                                struct span path);
 
