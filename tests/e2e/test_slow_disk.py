@@ -18,7 +18,7 @@ from tests.e2e.running import Server
 from tests.e2e.wire import connect
 
 COLD = b"a small file\n"
-BLOCKING = ["fork", "thread"]
+MODELS = ["fork", "thread", "pool", "prefork", "epoll", "percore", "uring"]
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def on_disk(disk: SlowDisk, site: Path, server: ServerFactory, tmp_path: Path) -
     return server("-c", str(settings), folder=None, wrapper=disk.inside)
 
 
-@pytest.mark.parametrize("model", BLOCKING)
+@pytest.mark.parametrize("model", MODELS)
 def test_other_clients_are_served_while_the_disk_hangs(disk: SlowDisk, on_disk: Server) -> None:
     disk.hold()
     with connect(on_disk.address) as waiting, connect(on_disk.address) as other:
