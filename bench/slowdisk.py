@@ -3,8 +3,10 @@
 
 It shows a folder, read-only, through FUSE. Like a disk it is asked only for what the kernel does
 not have in memory: names, folders and pages. Opening, closing and the attributes of a known file
-wait for nothing. It needs /dev/fuse and a mount namespace; a user without rights gets the namespace
-with a user namespace. No library is needed: the kernel's protocol is a few structs (linux/fuse.h).
+wait for nothing. A file that appears later under a name that was missing is not seen.
+
+It needs /dev/fuse and a mount namespace. A user without rights gets the namespace with a user
+namespace. No library is needed: the kernel's protocol is a few structs (linux/fuse.h).
 
 The mount exists only in its namespace. A program that is started with the words of `inside` sees
 it. When this process ends, the kernel ends the mount, and every call that waits for it fails.
@@ -138,7 +140,11 @@ class _Answers:
         return node
 
     def _look_up(self, node: int, body: bytes) -> bytes:
-        found = self._node(node, os.fsdecode(body.rstrip(b"\0")))
+        """The kernel remembers a missing name, too, as it does for a disk."""
+        name = os.fsdecode(body.rstrip(b"\0"))
+        if not os.path.lexists(self.source / self.paths[node] / name):
+            return ENTRY.pack(0, 0, LONG_S, 0, 0, 0) + bytes(ATTRIBUTES.size)
+        found = self._node(node, name)
         attributes = self._attributes(found)
         return ENTRY.pack(found, 0, LONG_S, LONG_S, 0, 0) + attributes
 

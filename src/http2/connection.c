@@ -110,6 +110,12 @@ void http2_connection_want(struct http2_connection *c, struct http2_stream *stre
         http2_schedule_add(c->streams, stream);
 }
 
+void http2_connection_rest(struct http2_connection *c, struct http2_stream *stream)
+{
+    stream->wants = false;
+    http2_schedule_remove(c->streams, stream);
+}
+
 struct http2_stream *http2_connection_next(struct http2_connection *c)
 {
     if (c->window <= 0 || !c->streams)
@@ -173,8 +179,7 @@ void http2_connection_finish(struct http2_connection *c, struct http2_stream *st
 {
     refund_answer(c);
     stream->answered = true;
-    stream->wants = false;
-    http2_schedule_remove(c->streams, stream);
+    http2_connection_rest(c, stream);
 }
 
 void http2_connection_end(struct http2_connection *c, struct buf *out, struct http2_stream *stream)

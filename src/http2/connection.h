@@ -141,6 +141,9 @@ void http2_connection_prioritise(struct http2_connection *c, struct http2_stream
 /* The stream has DATA to send: it takes part in the schedule until it is closed. */
 void http2_connection_want(struct http2_connection *c, struct http2_stream *stream);
 
+/* The stream has nothing to send for now. */
+void http2_connection_rest(struct http2_connection *c, struct http2_stream *stream);
+
 /* The stream whose turn it is to send DATA; NULL: none wants to, or all windows are closed. */
 struct http2_stream *http2_connection_next(struct http2_connection *c);
 

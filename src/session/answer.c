@@ -10,6 +10,7 @@
 #include "session/head.h"
 #include "session/hints.h"
 #include "session/line.h"
+#include "session/pages.h"
 #include "session/ready.h"
 #include "session/recent.h"
 #include "session/rules.h"
@@ -53,7 +54,7 @@ struct session_answer *session_answer_open(struct session_exchange *x, unsigned 
     answer->entry = NULL;
     answer->memory = SPAN("");
     answer->file = NULL;
-    answer->file_at = answer->file_end = 0;
+    answer->file_at = answer->file_end = answer->ready_end = 0;
     answer->head_left = x->out->len - x->out->at;
     answer->body_sent = 0;
     answer->line = session_line_defer(x, status);
@@ -71,6 +72,7 @@ void session_answer_end(struct session_thread *thread, struct session_answer *an
     if (!answer->open)
         return;
     answer->open = false;
+    session_pages_drop(answer);
     session_tally_answer(&thread->stats, answer->site, answer->status, answer->body_sent);
     session_recent_end(thread, answer);
     session_line_end(thread, answer->line, answer->body_sent);
@@ -82,17 +84,13 @@ void session_answer_end(struct session_thread *thread, struct session_answer *an
 
 /* ---- whole files and parts of them ---- */
 
-/* Copies bytes [first, first + len) of a file behind the head. False when they do not fit, or
- * when the file has changed. */
-static bool stage_bytes(struct buf *head, const struct site_file *file, uint64_t first, size_t len)
+/* Copies bytes [first, first + len) of a file behind the head. False when they do not fit, are not
+ * in memory, or have changed. */
+static bool stage_bytes(struct session_exchange *x, struct buf *head, const struct site_file *file,
+                        uint64_t first, size_t len)
 {
-    if (len > buf_room(head))
-        return false;
-    if (file->body) {
-        buf_add(head, span_of(file->body + first, len));
-        return true;
-    }
-    if (site_file_read(file, head->at + head->len, len, first) < 0 || !site_file_unchanged(file))
+    if (len > buf_room(head) ||
+        !session_pages_copy(x->thread, file, first, len, head->at + head->len))
         return false;
     head->len += len;
     return true;
@@ -112,7 +110,7 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
         end_staged(x, status, 0);
         return;
     }
-    if (len <= copy_max_of(x) && stage_bytes(head, file, first, (size_t)len)) {
+    if (len <= copy_max_of(x) && stage_bytes(x, head, file, first, (size_t)len)) {
         session_head_stage(x, head);
         end_staged(x, status, len);
         return;
@@ -171,6 +169,7 @@ bool session_answer_next_part(struct session_answer *answer, struct buf *text)
     } else {
         answer->file_at = range.first;
         answer->file_end = range.first + range.len;
+        answer->ready_end = 0;
     }
     return true;
 }

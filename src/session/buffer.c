@@ -23,6 +23,7 @@ struct session_buffer *session_buffer_take(struct session_thread *thread)
     }
     buffer->at = buffer->len = 0;
     buffer->answer.open = false;
+    buffer->answer.pages = NULL;
     buffer->group_count = buffer->noted_count = 0;
     buffer->delayed_ns = 0;
     return buffer;

@@ -19,6 +19,7 @@
 #include "stats/recent.h"
 
 struct session_line;
+struct session_pages;
 struct session_thread;
 
 enum {
@@ -72,7 +73,9 @@ struct session_answer {
     struct span memory;       /* follows the staged bytes */
     const struct site_file *file;
     uint64_t file_at, file_end; /* the rest of the file, behind `memory` */
-    size_t head_left;           /* staged bytes before this answer's body */
+    uint64_t ready_end;         /* of `file`: the bytes before it are in memory (session/pages.h) */
+    struct session_pages *pages; /* the answer waits for them; NULL: it does not */
+    size_t head_left;            /* staged bytes before this answer's body */
     uint64_t body_sent;
     struct session_line *line; /* NULL when the log is off */
     unsigned status;

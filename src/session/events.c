@@ -8,6 +8,7 @@
 #include "session/frames.h"
 #include "session/http2.h"
 #include "session/pending.h"
+#include "session/stream.h"
 #include "session/tally.h"
 
 #include <stdlib.h>
@@ -451,6 +452,9 @@ void session_events_resume(struct session *s, uint64_t now_ns)
     h->pending_ns = UINT64_MAX;
     for (unsigned i = 1; i <= HTTP2_STREAMS_MAX; i++) {
         struct session_pending *pending = h->streams->place[i].pending;
+        const struct session_stream *body = h->streams->place[i].answer;
+        if (body && body->answer.pages)
+            session_frames_resume(s, i, now_ns);
         if (!pending)
             continue;
         const uint64_t limit_ns = session_pending_limit_ns(pending);

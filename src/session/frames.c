@@ -15,6 +15,7 @@
 #include "session/head.h"
 #include "session/http2.h"
 #include "session/line.h"
+#include "session/pages.h"
 #include "session/ready.h"
 #include "session/recent.h"
 #include "session/stream.h"
@@ -376,6 +377,35 @@ static void end_stream(struct session *s, struct http2_stream *stream)
     end_answer(s, stream, began_ns, site);
 }
 
+/* The stream rests until the pages of its file are in memory. */
+static void await_pages(struct session *s, struct http2_stream *stream)
+{
+    struct session_http2 *h = s->http2;
+    struct session_answer *answer = &session_http2_place(h, stream)->answer->answer;
+    const bool first = s->pending_count == 0;
+    session_pages_wait(s, answer, s->thread->now_ns);
+    if (!answer->pages)
+        return;
+    http2_connection_rest(&h->connection, stream);
+    const uint64_t due_ns = session_pages_due_ns(answer);
+    if (first || due_ns < h->pending_ns)
+        h->pending_ns = due_ns;
+}
+
+void session_frames_resume(struct session *s, unsigned number, uint64_t now_ns)
+{
+    struct session_http2 *h = s->http2;
+    struct http2_stream *stream = &h->streams->table.stream[number];
+    struct session_answer *answer = &h->streams->place[number].answer->answer;
+    bool late;
+    if (session_pages_is_over(s, answer, now_ns, &late) && !late)
+        http2_connection_want(&h->connection, stream);
+    else if (late && has_reset_room(s->output))
+        session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
+    else if (session_pages_due_ns(answer) < h->pending_ns)
+        h->pending_ns = session_pages_due_ns(answer);
+}
+
 /* Appends one DATA frame of the stream. False: the output has no space for it. */
 static bool add_data(struct session *s, struct http2_stream *stream, size_t space,
                      struct session_ahead *ahead)
@@ -386,11 +416,15 @@ static bool add_data(struct session *s, struct http2_stream *stream, size_t spac
     const size_t room = payload_room(out->len, SESSION_BUFFER_BYTES);
     if (room == 0)
         return false;
+    if (__builtin_expect(session_stream_lacks_pages(answer, s->thread), 0)) {
+        await_pages(s, stream);
+        return true;
+    }
     struct site_entry *owner = NULL;
     const struct span lent = find_payload(s, stream, space, ahead, &owner);
     long len = (long)lent.len;
     if (lent.len == 0)
-        len = session_stream_read(answer, at + HEAD, smaller_of(space, room));
+        len = session_stream_read(answer, s->thread, at + HEAD, smaller_of(space, room));
     if (len < 0) { /* the file has changed */
         session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
         return true;

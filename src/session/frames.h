@@ -44,6 +44,9 @@ void session_frames_add_answer(struct session_exchange *x);
 /* Continues with the bodies that wait, while the output has space. */
 void session_frames_add_bodies(struct session *s);
 
+/* Continues with the body in this place, when the pages of its file are in memory now. */
+void session_frames_resume(struct session *s, unsigned number, uint64_t now_ns);
+
 /* Looks for answers whose window stays closed, and resets their streams. An answer without progress
  * for send-timeout has one more send-timeout, because it may have waited for its turn. */
 void session_frames_expire(struct session *s, uint64_t now_ns);

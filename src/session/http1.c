@@ -24,6 +24,7 @@
 #include "session/http2.h"
 #include "session/input.h"
 #include "session/line.h"
+#include "session/pages.h"
 #include "session/pending.h"
 #include "session/plan.h"
 #include "session/proxy.h"
@@ -394,8 +395,40 @@ unsigned session_http1_sent(struct session *s, uint64_t now_ns)
     return session_http1_continue(s, now_ns);
 }
 
+unsigned session_http1_await_pages(struct session *s, uint64_t now_ns)
+{
+    struct session_answer *answer = &s->output->answer;
+    session_pages_wait(s, answer, now_ns);
+    if (!answer->pages)
+        return SESSION_WRITE;
+    return enter_phase(s, SESSION_PENDING, session_pages_due_ns(answer), SESSION_WAIT);
+}
+
+bool session_http1_waits(const struct session *s)
+{
+    return s->phase == SESSION_PENDING && !(s->tls && session_tls_has_output(s));
+}
+
+/* Continues with a file whose pages are in memory now. */
+static unsigned resume_file(struct session *s, uint64_t now_ns)
+{
+    bool late;
+    if (!session_pages_is_over(s, &s->output->answer, now_ns, &late))
+        return session_http1_await_pages(s, now_ns);
+    if (late) {
+        stats_writer_add(&s->thread->stats, STATS_timeouts_send, 1);
+        return session_http1_cut(s);
+    }
+    s->progress_bytes = 0;
+    s->phase = SESSION_SENDING;
+    s->deadline_ns = now_ns + s->thread->shared->send_timeout_ns;
+    return s->tls ? SESSION_WRITE : session_sent(s, 0, now_ns);
+}
+
 unsigned session_http1_resume(struct session *s, uint64_t now_ns)
 {
+    if (s->output && s->output->answer.open && s->output->answer.pages)
+        return resume_file(s, now_ns);
     if (session_http1_has_output(s))
         return SESSION_WRITE; /* the answer follows when this is sent */
     use_pending(s);
@@ -415,7 +448,8 @@ unsigned session_http1_expire(struct session *s, uint64_t now_ns)
         [SESSION_SENDING] = STATS_timeouts_send,
     };
     if (s->phase == SESSION_PENDING) {
-        session_pending_give_up(s, s->pending);
+        if (s->pending)
+            session_pending_give_up(s, s->pending);
         return session_http1_resume(s, now_ns);
     }
     if (s->phase == SESSION_IDLE && now_ns >= s->retires_ns)

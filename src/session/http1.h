@@ -21,7 +21,7 @@ enum session_phase {
     SESSION_HEAD,
     SESSION_BODY,
     SESSION_SENDING,
-    SESSION_PENDING, /* the answer is computed by another thread */
+    SESSION_PENDING, /* another thread computes the answer, or reads its file */
     SESSION_LINGERING
 };
 
@@ -45,6 +45,13 @@ unsigned session_http1_refuse(struct session *s, enum http_fault fault, struct s
 /* All of the output, if there is any, has been sent: counts the answers, and continues with the
  * input that was kept. */
 unsigned session_http1_sent(struct session *s, uint64_t now_ns);
+
+/* The answer continues with pages of a file that are not in memory (session/pages.h): waits for
+ * them. Returns what the session wants. */
+unsigned session_http1_await_pages(struct session *s, uint64_t now_ns);
+
+/* Whether nothing can be sent until an answer that is pending is ready. */
+bool session_http1_waits(const struct session *s);
 
 /* As session_resume. */
 unsigned session_http1_resume(struct session *s, uint64_t now_ns);

@@ -349,8 +349,9 @@ static uint64_t sooner_of(uint64_t a, uint64_t b)
 static void follow_answers(struct session *s, bool pending, uint64_t now_ns)
 {
     struct session_http2 *h = s->http2;
-    const bool answering = pending || h->answers > 0;
-    const bool stalled = !pending && h->answers > 0;
+    const bool waiting = h->answers > h->fetching;
+    const bool answering = pending || waiting;
+    const bool stalled = !pending && waiting;
     if (answering && !h->answering) {
         h->send_due_ns = now_ns + s->thread->shared->send_timeout_ns;
         s->progress_bytes = 0;

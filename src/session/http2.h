@@ -55,6 +55,7 @@ struct session_http2 {
     size_t output_max;      /* nothing is added behind so many bytes of output */
     unsigned bodies;        /* requests that wait for the end of their body */
     unsigned answers;       /* answers with a body that waits */
+    unsigned fetching;      /* of them: for pages of a file (session/pages.h) */
     unsigned lingering;     /* streams with a complete answer whose request continues */
     uint8_t peer_len;       /* of `peer`; 0: it is not known yet */
     char peer[SESSION_LINE_PEER_MAX]; /* the client's address, for the log */

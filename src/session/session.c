@@ -11,6 +11,7 @@
 #include "session/forwarded.h"
 #include "session/http1.h"
 #include "session/http2.h"
+#include "session/pages.h"
 #include "session/proxy.h"
 #include "session/tally.h"
 #include "session/thread.h"
@@ -126,6 +127,12 @@ static struct session_out lent_output(const struct session *s)
     return next;
 }
 
+/* Whether the next bytes are those of a file. */
+static bool ends_in_file(const struct session_buffer *out)
+{
+    return !session_buffer_has_bytes(out) && out->answer.open && out->answer.memory.len == 0;
+}
+
 /* A function of its own that passes no address of the result, so that the compiler makes the result
  * in its place. A copy would cost more than all the rest. */
 static __attribute__((noinline)) struct session_out plain_output(const struct session *s)
@@ -144,9 +151,11 @@ static __attribute__((noinline)) struct session_out plain_output(const struct se
         next.piece[next.count++] = out->answer.memory;
     uint64_t left = out->answer.file_end - out->answer.file_at;
     if (left > SESSION_TAIL_BYTES) {
-        next.file_fd = out->answer.file->fd;
+        const uint64_t most = left - SESSION_TAIL_BYTES;
+        const uint64_t ready = session_pages_ready(s->thread, &s->output->answer);
+        next.file_fd = ready > 0 ? out->answer.file->fd : -1;
         next.file_offset = out->answer.file_at;
-        next.file_len = left - SESSION_TAIL_BYTES;
+        next.file_len = ready < most ? ready : most;
     }
     return next;
 }
@@ -194,7 +203,7 @@ void session_note_progress(struct session *s, size_t bytes, uint64_t now_ns)
         s->http2->send_due_ns = s->deadline_ns;
 }
 
-/* More is left to send. */
+/* More is left to send, and it is in memory. */
 static unsigned send_on(struct session *s, size_t bytes, uint64_t now_ns)
 {
     session_note_progress(s, bytes, now_ns);
@@ -202,6 +211,19 @@ static unsigned send_on(struct session *s, size_t bytes, uint64_t now_ns)
         s->output->delayed_ns = now_ns;
     session_hold(s);
     return s->http2 ? session_http2_want(s) : SESSION_WRITE;
+}
+
+/* The memory before a file is sent. Continues with the file, when its pages are in memory. */
+static unsigned send_file(struct session *s, size_t bytes, uint64_t now_ns)
+{
+    struct session_answer *answer = &s->output->answer;
+    if (session_pages_ready(s->thread, answer) == 0) {
+        session_hold(s);
+        return session_http1_await_pages(s, now_ns);
+    }
+    if (answer->file_end - answer->file_at > SESSION_TAIL_BYTES)
+        return send_on(s, bytes, now_ns);
+    return session_buffer_stage_tail(s->output) ? send_on(s, bytes, now_ns) : session_cut(s);
 }
 
 unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns)
@@ -212,10 +234,10 @@ unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns)
     struct session_buffer *out = s->output;
     CHECK(out);
     if (__builtin_expect(session_buffer_take_sent(out, bytes), 0))
-        return send_on(s, bytes, now_ns);
+        return ends_in_file(out) ? send_file(s, bytes, now_ns) : send_on(s, bytes, now_ns);
     if (out->answer.open) {
         if (out->answer.file_at < out->answer.file_end)
-            return session_buffer_stage_tail(out) ? send_on(s, bytes, now_ns) : session_cut(s);
+            return send_file(s, bytes, now_ns);
         if (session_answer_stage_part(out))
             return send_on(s, 0, now_ns);
     }
@@ -237,7 +259,9 @@ unsigned session_drain(struct session *s, uint64_t now_ns)
 unsigned session_expire(struct session *s, uint64_t now_ns)
 {
     if (now_ns < s->deadline_ns)
-        return session_has_output(s) ? SESSION_WRITE : s->pending ? SESSION_WAIT : SESSION_READ;
+        return session_http1_waits(s)  ? SESSION_WAIT
+               : session_has_output(s) ? SESSION_WRITE
+                                       : SESSION_READ;
     if (__builtin_expect(s->tls != NULL, 0))
         return session_tls_expire(s, now_ns);
     if (!s->http2)

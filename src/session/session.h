@@ -26,7 +26,8 @@
  *
  * After the end of input no result has SESSION_READ.
  *
- * An answer is pending while another thread computes what it depends on: the check of a password.
+ * An answer is pending while another thread does what it depends on: it checks a password, or reads
+ * pages of a file (session/pages.h).
  * HTTP/1.1 then wants SESSION_WAIT, when earlier answers are sent. With HTTP/2 only that stream
  * waits, and the session wants the same as without it. Answers are pending only in a thread that
  * has a `home` (session/thread.h). In other threads the session itself computes, in its call.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/stream.h"
 
+#include "session/pages.h"
+
 #include <stdlib.h>
 
 struct session_stream *session_stream_new(struct session_exchange *x, struct span copied)
@@ -40,12 +42,17 @@ static size_t copy_bytes(struct span *from, char *to, size_t size)
     return part.len;
 }
 
-/* Reads the next bytes of a file. Returns how many, or -1. The last bytes of a range are read only
- * when the file has not changed, so a body that mixes two versions is never completed. */
-static long read_file_bytes(const struct session_answer *answer, char *to, size_t size)
+/* Reads the next bytes of a file that are in memory. Returns how many, or -1. The last bytes of a
+ * range are read only when the file has not changed, so a body that mixes two versions is never
+ * completed. */
+static long read_file_bytes(struct session_thread *thread, struct session_answer *answer, char *to,
+                            size_t size)
 {
     const uint64_t left = answer->file_end - answer->file_at;
-    const size_t part = left < size ? (size_t)left : size;
+    const uint64_t ready = session_pages_ready(thread, answer);
+    const size_t part = ready < size ? (size_t)ready : size;
+    if (part == 0)
+        return 0;
     if (site_file_read(answer->file, to, part, answer->file_at) < 0 ||
         (part == left && !site_file_unchanged(answer->file)))
         return -1;
@@ -56,6 +63,13 @@ static bool has_bytes(const struct session_stream *stream)
 {
     const struct session_answer *answer = &stream->answer;
     return stream->text.len > 0 || answer->memory.len > 0 || answer->file_at < answer->file_end;
+}
+
+bool session_stream_lacks_pages(struct session_stream *stream, struct session_thread *thread)
+{
+    struct session_answer *answer = &stream->answer;
+    return stream->text.len == 0 && answer->memory.len == 0 && answer->file_at < answer->file_end &&
+           session_pages_ready(thread, answer) == 0;
 }
 
 /* Continues with the next part of a multipart body. False: no part is left. */
@@ -96,8 +110,8 @@ static bool read_ahead(struct session_stream *stream, struct session_thread *thr
     if (!thread->file_bytes || size < SESSION_LEND_LEAST)
         return false;
     char *to = thread->file_bytes + thread->file_used;
-    const long len = read_file_bytes(&stream->answer, to, size);
-    if (len < 0)
+    const long len = read_file_bytes(thread, &stream->answer, to, size);
+    if (len <= 0)
         return false;
     thread->file_used += (size_t)len;
     *ahead = (struct session_ahead){ stream, span_of(to, (size_t)len) };
@@ -122,7 +136,8 @@ struct span session_stream_lend_file(struct session_stream *stream, struct sessi
 
 /* ---- with a copy ---- */
 
-long session_stream_read(struct session_stream *stream, char *to, size_t size)
+long session_stream_read(struct session_stream *stream, struct session_thread *thread, char *to,
+                         size_t size)
 {
     struct session_answer *answer = &stream->answer;
     size_t len = 0;
@@ -132,9 +147,11 @@ long session_stream_read(struct session_stream *stream, char *to, size_t size)
         } else if (answer->memory.len > 0) {
             len += copy_bytes(&answer->memory, to + len, size - len);
         } else {
-            const long part = read_file_bytes(answer, to + len, size - len);
+            const long part = read_file_bytes(thread, answer, to + len, size - len);
             if (part < 0)
                 return -1;
+            if (part == 0)
+                break;
             answer->file_at += (uint64_t)part;
             len += (size_t)part;
         }

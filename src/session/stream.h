@@ -47,9 +47,13 @@ struct session_ahead {
 struct span session_stream_lend_file(struct session_stream *stream, struct session_thread *thread,
                                      struct session_ahead *ahead, size_t size, size_t most);
 
-/* Copies the next bytes of the body, at most `size`, and returns how many. -1: the file has
- * changed, so the answer cannot be completed. */
-long session_stream_read(struct session_stream *stream, char *to, size_t size);
+/* Whether the body continues with a file whose pages are not in memory (session/pages.h). */
+bool session_stream_lacks_pages(struct session_stream *stream, struct session_thread *thread);
+
+/* Copies the next bytes of the body that are in memory, at most `size`, and returns how many. -1:
+ * the file has changed, so the answer cannot be completed. */
+long session_stream_read(struct session_stream *stream, struct session_thread *thread, char *to,
+                         size_t size);
 
 /* Logs the answer, and frees the stream. */
 void session_stream_free(struct session_thread *thread, struct session_stream *stream);

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "http/head.h"
 #include "session/buffer.h"
+#include "session/pages.h"
 #include "session/tally.h"
 #include "site/fetch.h"
 
@@ -148,6 +149,8 @@ void session_thread_stop(struct session_thread *thread)
     thread->http2_scratch = NULL;
     free(thread->file_bytes);
     thread->file_bytes = NULL;
+    session_pages_forget(thread->pages_known);
+    thread->pages_known = NULL;
     site_cache_offline(thread->reader);
     session_tally_publish(thread->shared);
     stats_writer_close(&thread->stats);

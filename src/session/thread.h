@@ -106,6 +106,7 @@ enum { SESSION_FILE_BYTES = 64 * 1024 };
 enum { SESSION_SEND_STEP = 4096 };
 
 struct session_http2_streams;
+struct session_pages_known;
 struct session_trace;
 
 struct session_thread {
@@ -133,16 +134,17 @@ struct session_thread {
     struct tls_chunks tls_chunks; /* unused memory for encrypted output */
     char *tls_plain; /* SESSION_TLS_PLAIN_BYTES for decrypted input; NULL until it is needed */
     struct session_http2_streams *http2_streams; /* unused; NULL: none (session/http2.h) */
-    char *http2_scratch;         /* for header blocks of HTTP/2; NULL until it is needed */
-    char *file_bytes;            /* SESSION_FILE_BYTES of a file that are sealed in the same call */
-    size_t file_used;            /* of them: lent, or read in vain */
-    struct session_trace *trace; /* NULL: requests are not traced (session/trace.h) */
-    _Atomic uint32_t *counted;   /* in a process with one connection, the packed address that
+    char *http2_scratch; /* for header blocks of HTTP/2; NULL until it is needed */
+    char *file_bytes;    /* SESSION_FILE_BYTES of a file that are sealed in the same call */
+    size_t file_used;    /* of them: lent, or read in vain */
+    struct session_pages_known *pages_known; /* NULL until it is needed (session/pages.h) */
+    struct session_trace *trace;             /* NULL: requests are not traced (session/trace.h) */
+    _Atomic uint32_t *counted; /* in a process with one connection, the packed address that
                                     session/proxy.h has counted, for its parent; NULL otherwise */
-    enum http_fault fault;       /* counted last, and not noted yet (session/recent.h) */
-    uint64_t id;                 /* of the last request */
-    uint64_t id_key;             /* secret; ids of other threads are derived with it */
-    uint64_t log_due_ns;         /* when the log's buffer is written; 0: it is empty */
+    enum http_fault fault;     /* counted last, and not noted yet (session/recent.h) */
+    uint64_t id;               /* of the last request */
+    uint64_t id_key;           /* secret; ids of other threads are derived with it */
+    uint64_t log_due_ns;       /* when the log's buffer is written; 0: it is empty */
     pthread_mutex_t log_lock;
 };
 

@@ -17,6 +17,7 @@
 #include "session/exchange.h"
 #include "session/http1.h"
 #include "session/http2.h"
+#include "session/pages.h"
 #include "session/proxy.h"
 #include "session/tally.h"
 #include "session/thread.h"
@@ -72,10 +73,12 @@ bool session_tls_has_output(const struct session *s)
 
 /* Adds bytes of a file to a record's plaintext. The last bytes of the range are added only when the
  * file has not changed, so a body that mixes two versions is never completed. */
-static bool add_file_bytes(struct session_buffer *out, char *to, size_t size, size_t *len)
+static bool add_file_bytes(struct session_thread *thread, struct session_buffer *out, char *to,
+                           size_t size, size_t *len)
 {
-    uint64_t left = out->answer.file_end - out->answer.file_at;
-    size_t part = left < size - *len ? (size_t)left : size - *len;
+    const uint64_t left = out->answer.file_end - out->answer.file_at;
+    const uint64_t ready = session_pages_ready(thread, &out->answer);
+    const size_t part = ready < size - *len ? (size_t)ready : size - *len;
     if (part == 0)
         return true;
     if (site_file_read(out->answer.file, to + *len, part, out->answer.file_at) < 0 ||
@@ -94,9 +97,9 @@ static unsigned add_piece(struct span *pieces, unsigned count, struct span piece
 
 /* The plaintext of the next record, at most `most` bytes: in place, or copied to `scratch` where a
  * file follows. Returns the number of pieces; 0: the file has changed. */
-static unsigned next_plain(struct session_buffer *out, char *scratch, size_t most,
-                           struct span *pieces)
+static unsigned next_plain(struct session *s, char *scratch, size_t most, struct span *pieces)
 {
+    struct session_buffer *out = s->output;
     const struct session_answer *answer = &out->answer;
     if (out->loan_count > 0)
         return session_buffer_pieces(out, pieces, RECORD_PIECES, most);
@@ -111,7 +114,7 @@ static unsigned next_plain(struct session_buffer *out, char *scratch, size_t mos
         memcpy(scratch, staged.at, staged.len);
     if (memory.len > 0)
         memcpy(scratch + staged.len, memory.at, memory.len);
-    if (!add_file_bytes(out, scratch, most, &len))
+    if (!add_file_bytes(s->thread, out, scratch, most, &len))
         return 0;
     return add_piece(pieces, 0, span_of(scratch, len));
 }
@@ -156,7 +159,7 @@ static size_t seal_record(struct session *s, size_t most)
     char *scratch = s->thread->tls_plain;
     if (most > TLS_RECORD_BYTES)
         most = TLS_RECORD_BYTES;
-    const unsigned count = next_plain(s->output, scratch, most, pieces);
+    const unsigned count = next_plain(s, scratch, most, pieces);
     size_t len = 0;
     for (unsigned i = 0; i < count; i++)
         len += pieces[i].len;
@@ -165,6 +168,24 @@ static size_t seal_record(struct session *s, size_t most)
         return 0;
     (void)session_buffer_take_sent(s->output, len);
     return len;
+}
+
+/* Whether the output continues with a file whose pages are not in memory. */
+static bool lacks_pages(struct session *s)
+{
+    struct session_answer *answer = &s->output->answer;
+    return !session_buffer_has_bytes(s->output) && answer->open && answer->memory.len == 0 &&
+           answer->file_at < answer->file_end && session_pages_ready(s->thread, answer) == 0;
+}
+
+/* The rest of the output is not in memory. What is sealed is sent meanwhile. */
+static unsigned await_pages(struct session *s, uint64_t now_ns)
+{
+    session_hold(s);
+    if (!session_tls_has_output(s))
+        return session_http1_await_pages(s, now_ns);
+    session_pages_wait(s, &s->output->answer, now_ns);
+    return SESSION_WRITE;
 }
 
 /* Seals as much of the output as may wait at a time. */
@@ -178,7 +199,7 @@ static unsigned seal_output(struct session *s)
     if (s->http2 && s->http2->answers > 0)
         (void)session_http2_fill(s, SESSION_BATCH_BYTES, s->thread->now_ns);
     while (sealed < SESSION_BATCH_BYTES &&
-           (left = has_plain_left(s, SESSION_BATCH_BYTES - sealed))) {
+           (left = has_plain_left(s, SESSION_BATCH_BYTES - sealed)) && !lacks_pages(s)) {
         const size_t len = seal_record(s, SESSION_BATCH_BYTES - sealed);
         if (len == 0)
             return cut_output(s);
@@ -191,6 +212,8 @@ static unsigned seal_output(struct session *s)
         left = session_buffer_has_bytes(s->output);
     else
         left = left && has_plain_left(s, 0);
+    if (left && lacks_pages(s))
+        return await_pages(s, s->thread->now_ns);
     if (left)
         session_hold(s);
     if (!left && s->closing && !t->ended) {
