@@ -22,7 +22,7 @@ enum {
 bool site_delta_suits(const struct site_entry *entry)
 {
     const struct site_file *plain = &entry->file[SITE_PLAIN];
-    return span_starts(entry->cache.key, SPAN("/")) && plain->etag.len > 0 &&
+    return span_starts(entry->cache.key, SPAN("/")) &&
            (entry->site->options->compress & 1u << SITE_ZSTD) != 0 &&
            site_compress_suits(entry->type, plain->size);
 }
@@ -148,7 +148,7 @@ struct site_entry *site_delta_find(struct site_compressor *compressor,
 {
     char storage[KEY_MAX];
     struct buf text = buf_over(storage, sizeof(storage));
-    if (!make_key(entry, request, &text))
+    if (entry->file[SITE_PLAIN].etag.len == 0 || !make_key(entry, request, &text))
         return NULL;
     const struct span key = buf_span(&text);
     const uint64_t hash = hash_bytes(key, entry->site->seed);

@@ -24,8 +24,8 @@ struct site_delta_request {
     const void *context;
 };
 
-/* Whether the entry answers for its own path, and differences of it can be made: by its type, size
- * and validators. */
+/* Whether the entry answers for its own path, and differences of it can be made by its type and
+ * size. It is the same before and after the file has an entity tag. */
 bool site_delta_suits(const struct site_entry *entry);
 
 /* The plain file of the entry is sent to a client that will keep it as a dictionary of the family.
