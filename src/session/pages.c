@@ -19,9 +19,9 @@ enum {
 
 /* ---- what a thread knows ---- */
 
-/* The pages of [at, end) were in memory. The file is only compared, and may be freed. */
+/* The pages of [at, end) were in memory. The file may be freed, so its address is a number. */
 struct known_range {
-    const struct site_file *file;
+    uintptr_t file;
     uint64_t at, end, until_ns;
 };
 
@@ -50,7 +50,7 @@ static void remember(struct session_thread *thread, const struct site_file *file
 {
     struct known_range *known = find_known(thread, file, at);
     if (known)
-        *known = (struct known_range){ file, at, end, thread->now_ns + KNOWN_NS };
+        *known = (struct known_range){ (uintptr_t)file, at, end, thread->now_ns + KNOWN_NS };
 }
 
 /* ---- judging ---- */
@@ -78,8 +78,8 @@ static bool probe(struct session_thread *thread, const struct site_file *file, u
     if (!thread->home || !thread->shared->tasks)
         return true;
     const struct known_range *known = find_known(thread, file, at);
-    if (known && known->file == file && known->at <= at && at < known->end &&
-        thread->now_ns < known->until_ns && has_whole_tail(known, end)) {
+    if (known && thread->now_ns < known->until_ns && known->file == (uintptr_t)file &&
+        known->at <= at && at < known->end && has_whole_tail(known, end)) {
         *ret_end = known->end < end ? known->end : end;
         return true;
     }
