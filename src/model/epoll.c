@@ -5,7 +5,7 @@
  * Cost: no locks and no other threads. The process has one thread, so the kernel looks up a
  * descriptor faster than in a table that threads share. It uses one core at most.
  * Failure: a crash loses every connection. A lookup that waits for the disk stops only the requests
- * that need it (decision 042).
+ * that need it (decision 046).
  */
 #include "model/model.h"
 #include "model/reactor.h"

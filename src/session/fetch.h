@@ -43,7 +43,7 @@ enum site_result session_fetch_page(struct session_exchange *x, enum http_status
                                     struct site_query *query, struct site_entry **ret_entry,
                                     bool *ret_new);
 
-/* A listing. It waits for the disk also in a loop (decision 042). */
+/* A listing. It waits for the disk also in a loop (decision 046). */
 enum site_result session_fetch_listing(const struct session_exchange *x,
                                        const struct site_listing_request *request, bool may_render,
                                        struct site_entry **ret_entry, bool *ret_new);
