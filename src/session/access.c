@@ -163,6 +163,8 @@ static enum session_access_verdict decide_resumed(struct session_exchange *x)
     const struct session_pending *resumed = x->resumed;
     if (resumed->task)
         return judge_check(x, check_of(resumed->task));
+    if (resumed->access == x->access && resumed->verdict == SESSION_ACCESS_REMEMBERED)
+        return SESSION_ACCESS_RIGHT; /* it is counted already */
     if (resumed->access == x->access && resumed->verdict != SESSION_ACCESS_OPEN)
         return resumed->verdict;
     return resumed->late ? SESSION_ACCESS_BUSY : decide_field(x);

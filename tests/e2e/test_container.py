@@ -112,7 +112,7 @@ def test_a_cache_has_a_share_of_the_memory_of_the_control_group(server: ServerFa
 
 
 @needs_mounts
-@pytest.mark.parametrize("size", ["128k", "1m"])
+@pytest.mark.parametrize("size", ["160k", "1m"])
 def test_a_small_shared_memory_is_enough(server: ServerFactory, size: str) -> None:
     """Statistics that do not fit are left out, and no request is refused."""
     running = server(wrapper=after(f"mount -t tmpfs -o size={size} none /dev/shm"))
