@@ -393,9 +393,10 @@ unsigned session_http2_continue(struct session *s, uint64_t now_ns)
         session_http1_drop_output(s);
     if (!open)
         give_streams(s);
-    if (!pending && (s->closing || (s->ended && h->answers == 0)))
+    const bool no_more = s->ended && !session_is_pending(s);
+    if (!pending && (s->closing || (no_more && h->answers == 0)))
         return session_http1_end(s, now_ns);
-    if (!pending && s->ended)
+    if (!pending && no_more)
         return SESSION_CLOSE; /* the windows are closed, and the client cannot open them */
     follow_answers(s, pending, now_ns);
     if (!open && !pending)
@@ -414,7 +415,7 @@ unsigned session_http2_continue(struct session *s, uint64_t now_ns)
         s->deadline_ns = sooner_of(s->deadline_ns, h->pending_ns);
     if (!h->full && !s->closing)
         s->deadline_ns = sooner_of(s->deadline_ns, h->head_due_ns);
-    return pending ? session_http2_want(s) : SESSION_READ;
+    return pending ? session_http2_want(s) : s->ended ? SESSION_WAIT : SESSION_READ;
 }
 
 /* ---- time ---- */

@@ -29,7 +29,8 @@
  * An answer is pending while another thread does what it depends on: it checks a password, or reads
  * pages of a file (session/pages.h).
  * HTTP/1.1 then wants SESSION_WAIT, when earlier answers are sent. With HTTP/2 only that stream
- * waits, and the session wants the same as without it. Answers are pending only in a thread that
+ * waits, and the session wants the same as without it: SESSION_WAIT only after the end of input,
+ * when nothing else is left to send. Answers are pending only in a thread that
  * has a `home` (session/thread.h). In other threads the session itself computes, in its call.
  *
  * Requests that arrive together are answered together: session_feed parses as many as the output

@@ -54,7 +54,7 @@ def on_disk(
     speaks plain HTTP at its first address, and TLS at the second one."""
     settings = tmp_path / "weir.conf"
     settings.write_text(
-        "[server]\nh2c = on\ndrain-timeout = 0\nkill-timeout = 10s\n"
+        "[server]\nh2c = on\ndrain-timeout = 2s\nkill-timeout = 10s\n"
         f"[site fast]\nroot = {site}\n{pair.settings()}\n"
         f"[site slow]\nroot = {disk.root}\nhost = localhost\n{pair.settings()}"
     )
@@ -190,6 +190,21 @@ def test_statistics_are_read_while_the_disk_hangs(disk: SlowDisk, on_disk: Serve
         assert weir_stats("--json", str(on_disk.popen.pid)).returncode == 0
         disk.release()
         assert waiting.read().body == LARGE
+
+
+def test_a_client_that_stops_sending_gets_its_file(disk: SlowDisk, on_disk: Server) -> None:
+    disk.hold()
+    with connect(on_disk.address) as one, connect2(on_disk.address) as two:
+        one.send(head("/cold-0.txt"))
+        stream = two.ask("/cold-1.txt", authority=b"localhost")
+        for name in ("cold-0.txt", "cold-1.txt"):
+            disk.wait_held("LOOKUP", name)
+        two.acknowledge = two.refund = False
+        one.end_sending()
+        two.connection.end_sending()
+        disk.release()
+        assert one.read().body == COLD
+        assert two.answer(stream).body == COLD
 
 
 def test_a_reload_serves_while_the_disk_hangs(disk: SlowDisk, on_disk: Server) -> None:

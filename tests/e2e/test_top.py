@@ -112,7 +112,7 @@ def test_every_key_does_what_the_help_describes(terminal: Terminal, epoll: Serve
         "2": r"^ requests reusing",
         "3": r"^ default",
         "4": r"^ +thread 1",
-        "5": r"^ +latency +queue wait +handshake +sending",
+        "5": r"^ +latency +queue wait +disk wait +handshake +sending",
         "6": r"^ +ago +why +took +id +request",
     }
     for key, sign in signs.items():
