@@ -112,25 +112,31 @@ def test_any_split_of_the_input_gives_the_same_answers(running: Server) -> None:
         assert [client.answer(stream).status for stream in (1, 3, 5)] == [200, 404, 405]
 
 
-def received(client: Client, stream: int) -> int:
-    """The bytes of DATA that have arrived once the server has sent all that it may send.
+def received(client: Client, expected: int, *streams: int) -> int:
+    """Waits until the streams have their heads and `expected` bytes of DATA together. Returns how
+    many they have once the server has sent all that it may send.
 
     A PING is answered before the DATA of the same turn. The second one is read after that turn.
     """
+    answers = [client.streams[stream] for stream in streams]
+    while any(each.status is None for each in answers) or (
+        sum(len(each.body) for each in answers) < expected
+    ):
+        assert client.receive(), client.goaway
     client.settle()
     client.settle()
-    return len(client.streams[stream].body)
+    return sum(len(each.body) for each in answers)
 
 
 def test_no_data_is_sent_beyond_the_window_of_a_stream(running: Server) -> None:
     """RFC 9113 section 6.9.1"""
     with connect2(running.address, (WINDOW_OF_STREAMS, 0), refund=False) as client:
         stream = client.ask("/big.bin")
-        assert received(client, stream) == 0
+        assert received(client, 0, stream) == 0
         assert client.streams[stream].status == 200
         for step, total in ((1, 1), (1000, 1001), (20_000, 21_001)):
             client.send(window_update(stream, step))
-            assert received(client, stream) == total
+            assert received(client, total, stream) == total
         client.send(window_update(0, len(BIG)) + window_update(stream, len(BIG)))
         assert client.answer(stream).body == BIG
 
@@ -139,8 +145,7 @@ def test_no_data_is_sent_beyond_the_window_of_the_connection(running: Server) ->
     """RFC 9113 section 6.9.1"""
     with connect2(running.address, (WINDOW_OF_STREAMS, 10**6), refund=False) as client:
         streams = [client.ask("/big.bin") for _ in range(3)]
-        total = sum(received(client, stream) for stream in streams)
-        assert total == WINDOW
+        assert received(client, WINDOW, *streams) == WINDOW
         client.send(window_update(0, 10**6))
         assert [client.answer(stream).body == BIG for stream in streams] == [True] * 3
 
@@ -177,12 +182,12 @@ def test_a_setting_changes_the_windows_of_open_streams(running: Server) -> None:
     with connect2(running.address, refund=False) as client:
         client.send(window_update(0, 10**6))
         stream = client.ask("/big.bin")
-        assert received(client, stream) == WINDOW
+        assert received(client, WINDOW, stream) == WINDOW
         client.send(settings((WINDOW_OF_STREAMS, 1000)))  # the window is now negative
         client.send(window_update(stream, WINDOW - 1000))
-        assert received(client, stream) == WINDOW
+        assert received(client, WINDOW, stream) == WINDOW
         client.send(window_update(stream, 1))
-        assert received(client, stream) == WINDOW + 1
+        assert received(client, WINDOW + 1, stream) == WINDOW + 1
         client.send(settings((WINDOW_OF_STREAMS, 10**6)))
         assert client.answer(stream).body == BIG
 
@@ -260,7 +265,7 @@ def test_a_reset_stream_gets_no_more_frames(running: Server) -> None:
     """RFC 9113 section 5.4.2"""
     with connect2(running.address, refund=False) as client:
         stream = client.ask("/big.bin")
-        assert received(client, stream) == WINDOW
+        assert received(client, WINDOW, stream) == WINDOW
         client.send(reset(stream))
         client.settle()
         seen = len(client.order)
@@ -286,7 +291,7 @@ def test_a_stop_completes_the_streams_and_refuses_later_ones(running: Server) ->
     """RFC 9113 section 6.8"""
     with connect2(running.address, refund=False) as client:
         stream = client.ask("/big.bin")
-        assert received(client, stream) == WINDOW
+        assert received(client, WINDOW, stream) == WINDOW
         running.signal(signal.SIGTERM)
         while client.goaway is None:  # the client sends nothing that could make the server notice
             assert client.receive()
@@ -416,7 +421,7 @@ def arrivals(client: Client, *first: bytes, update: bytes | None = None) -> list
     up. Returns the places of these requests in the order in which their DATA frames arrive."""
     used = client.ask("/big.bin")
     client.send(window_update(used, WINDOW))
-    assert received(client, used) == WINDOW
+    assert received(client, WINDOW, used) == WINDOW
     streams = [client.ask("/big.bin", (b"priority", value)) for value in first]
     if update is not None:
         client.send(priority_update(streams[-1], update))
