@@ -426,7 +426,7 @@ def arrivals(client: Client, *first: bytes, update: bytes | None = None) -> list
     if update is not None:
         client.send(priority_update(streams[-1], update))
     client.send(*(window_update(stream, len(BIG)) for stream in streams))
-    client.settle()
+    received(client, WINDOW, used, *streams)
     client.send(window_update(0, 10**7))
     for stream in streams:
         assert client.answer(stream).body == BIG
