@@ -94,11 +94,13 @@ static bool is_same(const struct site_fetch *fetch, const struct site *site,
            fetch->query.kind == query->kind && span_equal(fetch->query.key, query->key);
 }
 
+/* `begins`: one that has not begun. */
 static struct site_fetch *find_fetch(const struct site_fetches *fetches, const struct site *site,
-                                     const struct site_query *query)
+                                     const struct site_query *query, bool begins)
 {
     struct site_fetch *fetch = fetches->bucket[query->hash % BUCKETS];
-    while (fetch != NULL && !is_same(fetch, site, query))
+    while (fetch != NULL &&
+           !(is_same(fetch, site, query) && (!begins || fetch->state == FETCH_QUEUED)))
         fetch = fetch->next;
     return fetch;
 }
@@ -288,6 +290,7 @@ static void add_ticket(struct site_fetch *fetch, struct site_fetch_ticket *ticke
 {
     atomic_fetch_add_explicit(&fetch->references, 1, memory_order_relaxed);
     ticket->fetch = fetch;
+    ticket->late = fetch->state != FETCH_QUEUED;
     ticket->newer = NULL;
     ticket->older = fetch->tickets;
     if (ticket->older != NULL)
@@ -305,13 +308,15 @@ static void remove_ticket(struct site_fetch *fetch, struct site_fetch_ticket *ti
         fetch->tickets = ticket->older;
 }
 
-/* Under the lock. The ticket joins the fetch that is under way, or begins one. SITE_FILE: another
- * thread compares *ret_entry, which is used meanwhile. */
+/* Under the lock. The ticket joins the fetch that is under way, or begins one. `again`: the result
+ * of the last one was too early, so it joins only one that has not begun. SITE_FILE: another thread
+ * compares *ret_entry, which is used meanwhile. */
 static enum site_result begin_fetch(struct site_fetches *fetches, struct site_fetch_ticket *ticket,
                                     const struct site *site, struct site_cache_reader *reader,
-                                    const struct site_query *query, struct site_entry **ret_entry)
+                                    const struct site_query *query, bool again,
+                                    struct site_entry **ret_entry)
 {
-    struct site_fetch *fetch = find_fetch(fetches, site, query);
+    struct site_fetch *fetch = find_fetch(fetches, site, query, again);
     if (fetch == NULL) {
         struct site_entry *old = site_query_find_entry(site, reader, query);
         fetch = new_fetch(fetches, site, query);
@@ -336,7 +341,7 @@ static enum site_result begin_fetch(struct site_fetches *fetches, struct site_fe
 
 static enum site_result take_ticket(struct site_fetches *fetches, struct site_fetch_wait *wait,
                                     const struct site *site, struct site_cache_reader *reader,
-                                    const struct site_query *query, uint64_t now_ns,
+                                    const struct site_query *query, bool again, uint64_t now_ns,
                                     struct site_entry **ret_entry)
 {
     struct site_fetch_ticket *ticket = calloc(1, sizeof(*ticket));
@@ -346,7 +351,8 @@ static enum site_result take_ticket(struct site_fetches *fetches, struct site_fe
     ticket->fetches = fetches;
     ticket->joined_ns = now_ns;
     enter(fetches);
-    const enum site_result result = begin_fetch(fetches, ticket, site, reader, query, ret_entry);
+    const enum site_result result =
+        begin_fetch(fetches, ticket, site, reader, query, again, ret_entry);
     leave(fetches);
     if (result != SITE_NOT_IN_MEMORY) {
         free(ticket);
@@ -374,9 +380,11 @@ bool site_fetch_is_over(const struct site_fetch_ticket *ticket)
 }
 
 /* The fetch may have read the file so long before the request began that it says nothing about the
- * file at that time. */
+ * file at that time. A file that was absent may have appeared at any moment before the request. */
 static bool is_too_early(const struct site_fetch *fetch, const struct site_fetch_ticket *ticket)
 {
+    if (fetch->result == SITE_ABSENT && ticket->late)
+        return true;
     return (int64_t)(ticket->joined_ns - fetch->started_ns) >= (int64_t)SITE_FRESH_NS;
 }
 
@@ -423,8 +431,9 @@ enum site_result site_fetch_find(struct site_fetches *fetches, struct site_fetch
     site_query_complete(site, query);
     struct site_fetch_ticket **at = find_ticket(wait->tickets, site, query);
     struct site_fetch_ticket *ticket = *at;
+    const bool again = ticket != NULL;
     *ret_new = false;
-    if (ticket != NULL) {
+    if (again) {
         struct site_fetch *fetch = ticket->fetch;
         enum site_result result = SITE_NOT_IN_MEMORY;
         enter(fetches);
@@ -441,7 +450,7 @@ enum site_result site_fetch_find(struct site_fetches *fetches, struct site_fetch
         *at = ticket->next;
         site_fetch_drop(ticket);
     }
-    return take_ticket(fetches, wait, site, reader, query, now_ns, ret_entry);
+    return take_ticket(fetches, wait, site, reader, query, again, now_ns, ret_entry);
 }
 
 /* Under the lock. */

@@ -33,6 +33,7 @@ struct site_fetch_ticket {
     struct site_fetch_ticket *newer, *older; /* among the tickets of the fetch */
     struct site_fetch_ticket *next;          /* in a list of its owner */
     uint64_t joined_ns;
+    bool late; /* the fetch had begun */
     bool left; /* the request waits no longer, and uses what was found to the end of the turn */
 };
 

@@ -27,6 +27,7 @@ static struct {
     bool cold;        /* no path is in memory */
     const char *slow; /* this path has no answer; NULL: all have one */
     bool all_slow;    /* no path has an answer */
+    bool empty;       /* no path has a file */
     unsigned held;    /* lookups that wait for an answer */
     unsigned lookups; /* by fetching threads */
     _Atomic uint64_t now_ns;
@@ -51,6 +52,7 @@ int __wrap_os_file_open_cached(int root_fd, const char *path)
 int __wrap_os_file_open_beneath(int root_fd, const char *path)
 {
     pthread_mutex_lock(&disk.lock);
+    const bool empty = disk.empty; /* when the lookup begins */
     disk.lookups++;
     disk.held++;
     pthread_cond_broadcast(&disk.changed);
@@ -58,7 +60,14 @@ int __wrap_os_file_open_beneath(int root_fd, const char *path)
         pthread_cond_wait(&disk.changed, &disk.lock);
     disk.held--;
     pthread_mutex_unlock(&disk.lock);
-    return __real_os_file_open_beneath(root_fd, path);
+    return empty ? -ENOENT : __real_os_file_open_beneath(root_fd, path);
+}
+
+static void fill(bool filled)
+{
+    pthread_mutex_lock(&disk.lock);
+    disk.empty = !filled;
+    pthread_mutex_unlock(&disk.lock);
 }
 
 static void pass_time(uint64_t later_ns)
@@ -507,6 +516,24 @@ static void a_late_request_does_not_get_an_early_result(void **state)
     session_close(&late);
 }
 
+/* A file appears while a lookup that has not found it is under way. Later requests find the file. */
+static void a_file_that_appears_is_found_by_the_next_request(void **state)
+{
+    (void)state;
+    hold("small.html");
+    fill(false);
+    struct session early = open_on(&world.thread), late = open_on(&world.other);
+    assert_int_equal(feed(&early, GET("/small.html")), SESSION_WAIT);
+    wait_for_held(1);
+    fill(true);
+    assert_int_equal(feed(&late, GET("/small.html")), SESSION_WAIT);
+    hold(NULL);
+    assert_served(&late, SESSION_WAIT, "HTTP/1.1 200 OK\r\n");
+    assert_served(&early, SESSION_WAIT, "HTTP/1.1 404 Not Found\r\n");
+    session_close(&early);
+    session_close(&late);
+}
+
 /* ---- HTTP/2 ---- */
 
 static unsigned frames_of(unsigned type, uint32_t stream)
@@ -579,6 +606,7 @@ int main(void)
         WITH_WORLD(a_file_that_has_changed_is_answered_in_its_new_version),
         WITH_WORLD(a_comparison_without_a_client_is_made_by_the_next_request),
         WITH_WORLD(a_late_request_does_not_get_an_early_result),
+        WITH_WORLD(a_file_that_appears_is_found_by_the_next_request),
         WITH_WORLD(only_the_stream_waits_in_http2),
         WITH_WORLD(a_reset_stream_waits_no_longer),
     };
