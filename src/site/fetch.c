@@ -64,10 +64,10 @@ static void leave(struct site_fetches *fetches)
 struct site_fetches *site_fetch_new(struct task_pool *pool)
 {
     struct site_fetches *fetches = calloc(1, sizeof(*fetches));
-    if (fetches == NULL)
-        return NULL;
-    fetches->pool = pool;
-    CHECK(pthread_mutex_init(&fetches->lock, NULL) == 0);
+    if (fetches != NULL) {
+        fetches->pool = pool;
+        CHECK(pthread_mutex_init(&fetches->lock, NULL) == 0);
+    }
     return fetches;
 }
 
@@ -150,15 +150,14 @@ static void release_result(struct site_fetch *fetch)
 
 static bool begin_run(struct site_fetch *fetch)
 {
-    struct site_fetches *fetches = fetch->fetches;
-    enter(fetches);
+    enter(fetch->fetches);
     const bool begins = !fetch->abandoned;
     if (begins) {
         fetch->state = FETCH_RUNS;
         fetch->started_ns = os_clock_now_ns();
-        fetches->running++;
+        fetch->fetches->running++;
     }
-    leave(fetches);
+    leave(fetch->fetches);
     return begins;
 }
 
@@ -383,9 +382,8 @@ bool site_fetch_is_over(const struct site_fetch_ticket *ticket)
  * file at that time. A file that was absent may have appeared at any moment before the request. */
 static bool is_too_early(const struct site_fetch *fetch, const struct site_fetch_ticket *ticket)
 {
-    if (fetch->result == SITE_ABSENT && ticket->late)
-        return true;
-    return (int64_t)(ticket->joined_ns - fetch->started_ns) >= (int64_t)SITE_FRESH_NS;
+    return (fetch->result == SITE_ABSENT && ticket->late) ||
+           (int64_t)(ticket->joined_ns - fetch->started_ns) >= (int64_t)SITE_FRESH_NS;
 }
 
 static struct site_fetch_ticket **find_ticket(struct site_fetch_ticket **list,
@@ -453,20 +451,14 @@ enum site_result site_fetch_find(struct site_fetches *fetches, struct site_fetch
     return take_ticket(fetches, wait, site, reader, query, again, now_ns, ret_entry);
 }
 
-/* Under the lock. */
-static void share_result(struct site_fetch *fetch, const struct site_fetch_ticket *ticket)
-{
-    fetch->state = FETCH_SHARED;
-    wake_requests(fetch, ticket);
-}
-
 void site_fetch_published(struct site_fetch_ticket *ticket, struct site_entry *entry)
 {
     struct site_fetch *fetch = ticket->fetch;
     enter(fetch->fetches);
     if (fetch->state == FETCH_CLAIMED && fetch->claimer == ticket && fetch->entry == entry) {
         site_cache_hold(&entry->cache);
-        share_result(fetch, ticket);
+        fetch->state = FETCH_SHARED;
+        wake_requests(fetch, ticket);
     }
     leave(fetch->fetches);
 }

@@ -57,7 +57,7 @@ NEVER_FAIL = set(
     " sched_yield setitimer".split()
 )
 A_FAILURE_IS_AN_ANSWER = set(
-    "access connect faccessat fstatfs64 rmdir sched_getaffinity unlink unlinkat".split()
+    "access connect faccessat fstatfs64 readahead rmdir sched_getaffinity unlink unlinkat".split()
 )
 OF_ROOT_ONLY = set("setresgid setresuid setuid".split())
 # Other tests make an upgrade and a message to the service manager fail.

@@ -516,7 +516,7 @@ static void a_late_request_does_not_get_an_early_result(void **state)
     session_close(&late);
 }
 
-/* A file appears while a lookup that has not found it is under way. Later requests find the file. */
+/* A file appears while a lookup that has not found it is under way. Later requests find it. */
 static void a_file_that_appears_is_found_by_the_next_request(void **state)
 {
     (void)state;
