@@ -245,7 +245,7 @@ LAB_MYPY = ("--cache-dir", ".cache/mypy-lab", "lab/weir_lab", "lab/tests")
 # tests/README.md has the table of what runs under a sanitizer, and why that is enough.
 PLAIN = (
     "not browser and not descriptors and not test_check and not test_command_line"
-    " and not hold_no_buffers"
+    " and not hold_no_buffers and not test_apparmor"
     " and not connections_are_held and not left_of_many_connections and not early_input"
     " and not have_the_key and not has_the_key"
     " and (percore or not (test_freshness or test_mirror))"
