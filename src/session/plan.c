@@ -256,7 +256,8 @@ static inline enum site_result find_path(struct session_exchange *x, struct site
         return SITE_ABSENT;
     struct site_query query = { .path = x->target.path, .key = x->target.path };
     const enum site_result result = session_fetch_find(x, &query, ret_entry, ret_fresh);
-    if (__builtin_expect(result == SITE_ABSENT, 0))
+    /* What a request has waited for was found before this turn. */
+    if (__builtin_expect(result == SITE_ABSENT && !x->resumed, 0))
         session_turn_note(turn, x->site, x->target.path);
     return result;
 }

@@ -534,6 +534,23 @@ static void a_file_that_appears_is_found_by_the_next_request(void **state)
     session_close(&late);
 }
 
+/* A file appears after a lookup that has not found it. In the turn that brings this result, a
+ * request whose input came before the turn finds the file. */
+static void an_early_result_proves_nothing_for_its_turn(void **state)
+{
+    (void)state;
+    fill(false);
+    struct session early = open_on(&world.thread), late = open_on(&world.thread);
+    assert_int_equal(feed(&early, GET("/small.html")), SESSION_WAIT);
+    assert_ptr_equal(next_ready(&world.thread), &early);
+    fill(true);
+    assert_served(&early, session_resume(&early, world.now_ns), "HTTP/1.1 404 Not Found\r\n");
+    world.thread.turn.reported = true;
+    assert_served(&late, feed(&late, GET("/small.html")), "HTTP/1.1 200 OK\r\n");
+    session_close(&early);
+    session_close(&late);
+}
+
 /* ---- HTTP/2 ---- */
 
 static unsigned frames_of(unsigned type, uint32_t stream)
@@ -607,6 +624,7 @@ int main(void)
         WITH_WORLD(a_comparison_without_a_client_is_made_by_the_next_request),
         WITH_WORLD(a_late_request_does_not_get_an_early_result),
         WITH_WORLD(a_file_that_appears_is_found_by_the_next_request),
+        WITH_WORLD(an_early_result_proves_nothing_for_its_turn),
         WITH_WORLD(only_the_stream_waits_in_http2),
         WITH_WORLD(a_reset_stream_waits_no_longer),
     };
