@@ -46,6 +46,7 @@ class Server:
     generator_s: Curve | None = None
     gap_s: float = 0.0  # of a cycle: the generator's lateness
     tail: Curve | None = None  # 99th percentile / mean
+    crowd: int = 1  # times as many users at each level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +68,48 @@ def _queue(
 ) -> Server:
     service_s = float(rng.uniform(5e-5, 1e-3))
     think_s = service_s * (float(rng.uniform(*knee)) / cores - 1)
+    station = Station(name=SERVER, demand_s=service_s, servers=cores)
     return Server(
         rate=lambda n: queueing.repair_rate(n, cores, service_s, think_s),
         demand_s=(lambda n: np.full(len(n), service_s)) if known else None,
         think_s=think_s,
         cores=cores,
+        tail=lambda n: _tails(n, station, think_s),
+    )
+
+
+def _tails(users: FloatArray, station: Station, think_s: float, more_s: float = 0.0) -> FloatArray:
+    """99th percentile / mean of a queue, where both are longer by `more_s` below saturation."""
+    found = []
+    for count in users.astype(int):
+        rate = queueing.network_rate(np.array([count]), [station], think_s)[0]
+        mean_s = count / rate - think_s
+        tail_s = queueing.response_quantile(0.99, count, station, think_s)
+        found.append((tail_s + more_s) / mean_s)
+    return np.array(found)
+
+
+def crowding(rng: np.random.Generator) -> "Server":
+    """Thousands of users who think for 40 ms and arrive in groups; the knee is not seen.
+
+    The response time is a small part of the cycle, and some requests wait for something rare.
+    """
+    group = int(rng.choice([1, 2, 5, 10]))
+    knee = float(rng.uniform(1500, 4000))
+    think_s = 0.040
+    service_s = think_s / knee
+    station = Station(name=SERVER, demand_s=service_s * group)
+    rare_s = float(rng.uniform(0.0, 0.010))
+
+    def groups(users: FloatArray) -> FloatArray:
+        return np.maximum(1.0, users / group)
+
+    return Server(
+        rate=lambda n: group * queueing.repair_rate(groups(n), 1, service_s * group, think_s),
+        demand_s=lambda n: np.full(len(n), service_s),
+        think_s=think_s,
+        tail=lambda n: _tails(groups(n), station, think_s, rare_s),
+        crowd=100,
     )
 
 
@@ -254,6 +292,7 @@ KINDS: dict[str, Maker] = {
     "thinking, knee not seen": partial(_queue, knee=(28, 70), known=True),
     "thinking, CPU sleeps": sleeping,
     "thinking, demand falls": batching,
+    "thousands who think": crowding,
     "neither knee nor CPU": partial(_queue, knee=(40, 90), known=False),
     "a lock": contending,
     "waits for a disc": waiting,
@@ -332,11 +371,12 @@ def trial(kind: str, noise: Noise, seed: int) -> Trial:
     """Draws a server, measures it, makes a forecast, and scores it."""
     rng = np.random.default_rng([seed, *kind.encode()])
     server = KINDS[kind](rng)
-    swept = measured(server, TRAINING + HELD_OUT, noise, rng)
-    found = findings.find(swept, train_to=TRAINING[-1])
+    levels = tuple(server.crowd * n for n in TRAINING + HELD_OUT)
+    swept = measured(server, levels, noise, rng)
+    found = findings.find(swept, train_to=server.crowd * TRAINING[-1])
     if not found.forecast:
         return Trial(refused=True)
-    users = np.array(HELD_OUT, dtype=np.float64)
+    users = server.crowd * np.array(HELD_OUT, dtype=np.float64)
     rate = found.scores[RATE]
     times, tails = found.scores[RESPONSE].forecast, found.scores.get(P99)
     return Trial(

@@ -94,26 +94,62 @@ class _Queue:
 
 def network(
     users: int, stations: Sequence[Station], think_s: float, *, seed: int, seconds: float
-) -> float:
-    """Users who think and then visit every station, event by event: the throughput."""
+) -> tuple[float, list[float]]:
+    """Users who think and then visit every station, event by event.
+
+    The result is the throughput, and every response time.
+    """
     rng = random.Random(seed)
     world = simpy.Environment()
     queues = [_Queue(world, station, rng) for station in stations]
     warm_s = seconds / 10
-    answers = 0
+    times: list[float] = []
 
     def user() -> Generator[simpy.Event, None, None]:
-        nonlocal answers
         while True:
-            yield world.timeout(rng.expovariate(1 / think_s))
+            if think_s > 0:
+                yield world.timeout(rng.expovariate(1 / think_s))
+            begun_s = world.now
             for queue in queues:
                 yield queue.join()
-            answers += world.now > warm_s
+            if world.now > warm_s:
+                times.append(world.now - begun_s)
 
     for _ in range(users):
         world.process(user())
     world.run(until=seconds)
-    return answers / (seconds - warm_s)
+    return len(times) / (seconds - warm_s), times
+
+
+def simulated(
+    stations: Sequence[Station],
+    levels: Iterable[int],
+    *,
+    think_s: float,
+    seed: int,
+    seconds: float,
+) -> Sweep:
+    """Two short runs of each level of a simulated network, as a sweep.
+
+    The first station is the server, whose service demand is known. The others are not known.
+    """
+    points = []
+    for users in levels:
+        for repeat in range(2):
+            drawn = (seed * 1000 + users) * 2 + repeat
+            rate, times = network(users, stations, think_s, seed=drawn, seconds=seconds)
+            points.append(
+                Point(
+                    users=users,
+                    rate=rate,
+                    response_s=float(np.mean(times)),
+                    repeat=repeat,
+                    p99_s=float(np.quantile(times, 0.99)),
+                    answered=len(times),
+                    demand_s={SERVER: stations[0].demand_s},
+                )
+            )
+    return Sweep(points=points, think_s=think_s, servers={SERVER: stations[0].servers})
 
 
 def simulate(

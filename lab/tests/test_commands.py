@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from bench import certificate
+from bench.slowdisk import SlowDisk, SlowDiskError
 from waiting import pausing, processes, wait_until
 from weir_lab import cli
 from weir_lab.experiments import remake
@@ -156,6 +157,35 @@ def test_compare_measures_over_tls(lab_here: LabHere, tmp_path: Path) -> None:
         assert "caddy is not set up for TLS" in said
 
 
+def test_compare_measures_models_beside_a_slow_disk(tmp_path: Path) -> None:
+    folder, page = tmp_path / "out", tmp_path / "page.md"
+    page.write_text("a\n<!-- written by weir-lab compare --slow-disk --record -->\n<!-- end -->\n")
+    words = "compare epoll thread --slow-disk 10 --slow-clients 2 --rounds 3 --seconds 0.5"
+    done = lab(*words.split(), "--record", str(page), folder=folder)
+    if "needs /dev/fuse" in done.stderr:
+        pytest.skip(done.stderr)
+    text = check_whole(done, folder)
+    assert "Beside 2 clients of a disk that answers after 10 ms" in text
+    assert len(records(folder)) == 1 + 3 * 2
+    assert "| epoll | 2 |" in page.read_text()
+    for name in ("slow-disk.csv", "slow-disk-p99.png", "slow-disk-files.svg"):
+        assert (folder / name).stat().st_size > 100
+
+
+def test_a_machine_without_fuse_is_named(
+    lab_here: LabHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_source: Path, _mountpoint: Path) -> None:
+        raise SlowDiskError("no slow disk can be mounted here: Operation not permitted")
+
+    monkeypatch.setattr(SlowDisk, "mount", refuse)
+    words = ("compare", "all", "--slow-disk", "10", "--out", str(tmp_path / "out"))
+    status, said = lab_here(*words, *BUILD)
+    assert status == 1
+    assert "Operation not permitted. A slow disk needs /dev/fuse" in said
+    assert not (tmp_path / "out/results.jsonl").exists()
+
+
 def test_capacity_measures_a_server_over_https(lab_here: LabHere, tmp_path: Path) -> None:
     folder, root = tmp_path / "out", tmp_path / "root"
     root.mkdir()
@@ -212,6 +242,10 @@ def test_capacity_answers_or_refuses(tmp_path: Path) -> None:
         ("compare epoll nosuch", "weir has no model nosuch"),
         ("compare epoll pool --users 0", "--users is 1 or more"),
         ("compare epoll pool --generator ab --seconds 0.5", "ab measures whole seconds"),
+        ("compare epoll nginx --slow-disk 9", "compares models of weir; leave out nginx"),
+        ("compare epoll nosuch --slow-disk 9", "weir has no model nosuch; there are fork"),
+        ("compare epoll pool --slow-disk 9 --tls full", "--slow-disk goes with --users"),
+        ("compare epoll pool --slow-clients 9", "--slow-clients and --record go with"),
         ("capacity --users 5,x", "is no number of users"),
         ("capacity --generator wrk", "there is no generator wrk"),
         ("capacity --server-core 999", "core 999 is not allowed"),

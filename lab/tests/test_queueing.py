@@ -84,7 +84,7 @@ NETWORKS = {
 @pytest.mark.parametrize("users", [1, 4, 15])
 def test_a_simulation_of_a_network_agrees(name: str, users: int) -> None:
     stations = NETWORKS[name]
-    rate = network(users, stations, 0.004, seed=users, seconds=20)
+    rate, _ = network(users, stations, 0.004, seed=users, seconds=20)
     expected = queueing.network_rate(np.array([float(users)]), stations, 0.004)[0]
     assert rate == pytest.approx(expected, rel=0.04)
 

@@ -5,6 +5,8 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,16 @@ from hdrh.histogram import HdrHistogram
 from rich.console import Console
 
 import measured
+import touring
 from measured import report_of
+from weir_lab.capacity import findings, records
+from weir_lab.capacity.answers import Interval
+from weir_lab.capacity.findings import Findings
 from weir_lab.capacity.sweep import SERVER
 from weir_lab.commands import options
-from weir_lab.report import distribution
+from weir_lab.experiments import remake
+from weir_lab.report import capacity as capacities
+from weir_lab.report import distribution, sweeps
 from weir_lab.report import page as pages
 from weir_lab.report import terminal as terminals
 from weir_lab.report.chart import Chart, look
@@ -88,6 +96,17 @@ def test_every_measured_sweep_has_an_answer_with_a_reason(name: str, tmp_path: P
     assert len(headline.numbers) == 3
     assert len(headline.pictures) == 2
     assert len(headline.sentence) < 200
+
+
+@pytest.mark.parametrize(("name", "count"), [("percore-think", 1), ("pool-ka", 0)])
+def test_where_users_mostly_think_the_report_says_what_an_error_of_throughput_means(
+    name: str, count: int, tmp_path: Path
+) -> None:
+    (section,) = report_of(measured.lines(name), tmp_path).sections
+    (fold,) = [each for each in section.folds if each.title == "How good is the forecast?"]
+    said = [text for text in fold.findings if text.endswith("of the response time (Little's law).")]
+    assert len(said) == count
+    assert all("an error of 1 % of the throughput is 1" in text for text in said)
 
 
 def test_records_too_large_for_the_page_are_left_out() -> None:
@@ -167,6 +186,63 @@ def test_histograms_are_added_and_no_percentile_is_averaged() -> None:
     assert line[1] == pytest.approx(1, rel=2e-3)
     assert max(line) == pytest.approx(200, rel=0.1)  # ten of two thousand are left beyond it
     assert line[10] == pytest.approx(9, rel=2e-3)
+
+
+@pytest.mark.parametrize("size", [sweeps.NARROW, (3.9, 3.0)])
+def test_the_legend_of_a_narrow_picture_is_below_the_name_of_its_axis(
+    size: tuple[float, float],
+) -> None:
+    chart = Chart(name="x", title="X", x="users", y="requests/s", size=sweeps.WIDE, left=0.95)
+    for style, name in enumerate(("measured, for training", "measured, held out", "forecast")):
+        chart.line(name, [1.0, 60.0], [10_000.0, 210_000.0], style)
+    chart.finish("", narrow=size)
+    chart.canvas.draw_without_rendering()
+    (legend,) = chart.canvas.legends
+    name_of_axis = chart.axes.xaxis.label.get_window_extent()
+    assert legend.get_window_extent().y1 <= name_of_axis.y0
+
+
+@cache
+def of_pool() -> Findings:
+    """What a measured sweep shows."""
+    points = [r for r in measured.lines("pool-ka") if str(r.get("key", ""))[0:1].isdigit()]
+    return findings.find(records.sweep(points, server_cores=1, generator_cores=1), train_to=20)
+
+
+@pytest.mark.parametrize(
+    ("ends", "value", "note"),
+    [((7.0, 3.0, 9.0), "7", "3 to 9 (95 %)"), ((0.0, 0.0, 0.0), "0", "not even one")],
+)
+def test_users_within_an_objective_are_counted_in_whole_numbers(
+    ends: tuple[float, float, float], value: str, note: str
+) -> None:
+    within = Interval(value=ends[0], low=ends[1], high=ends[2])
+    carried = replace(of_pool().capacity, users_within_p99=within, p99_limit_s=0.001)
+    found = replace(of_pool(), capacity=carried)
+    studied = capacities.Studied(name="x", server="pool", found=found, records=[])
+    users = capacities.numbers(studied)[2]
+    assert (users.value, users.note) == (value, note)
+    assert "." not in sweeps.interval_text(within)
+
+
+def test_a_ratio_is_the_same_in_the_table_and_in_its_sentence(tmp_path: Path) -> None:
+    report = remake.run(touring.tour(tmp_path) / "compare")
+    (section,) = report.sections
+    (table,) = section.headline.tables
+    for server, times, *_ in table.rows:
+        if said := re.search(rf"\b{server} ([\d.]+) times as much", section.headline.sentence):
+            assert times.startswith(said[1])
+
+
+@pytest.mark.parametrize("knee", [19.0, 19.9, 20.0, 21.0])
+def test_names_of_marks_that_are_near_to_each_other_do_not_overlap(knee: float) -> None:
+    at = Interval(value=knee, low=knee - 1, high=knee + 1)
+    seen = replace(of_pool(), capacity=replace(of_pool().capacity, saturation_users=at))
+    chart = Chart(name="x", title="X", x="users", y="requests/s", size=sweeps.WIDE, left=0.95)
+    sweeps.mark_places(chart, 20, seen)
+    chart.canvas.draw_without_rendering()
+    one, other = (text.get_window_extent() for text in chart.axes.texts)
+    assert not one.padded(-1).overlaps(other)
 
 
 def test_a_picture_has_a_description_in_words() -> None:

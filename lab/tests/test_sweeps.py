@@ -43,6 +43,21 @@ def found(name: str) -> Findings:
     return findings.find(swept(name), train_to=TRAIN_TO)
 
 
+HEAD = ("sweep", "off by", "last step", "linear", "in band", "mean time", "p99", "targets")
+
+
+def scored(name: str) -> tuple[str, ...]:
+    """The row of a sweep: its errors, and whether the targets of throughput are met."""
+    rate, times, tails = (found(name).scores[q] for q in (RATE, RESPONSE, P99))
+    mine = rate.forecast.mape
+    is_met = mine <= min(ERROR_MAX, rate.constant + WORSE_MAX) and (
+        rate.linear <= LINEAR_GOOD or mine <= FIFTH * rate.linear
+    )
+    shares = (mine, rate.constant, rate.linear, rate.forecast.coverage)
+    parts = (*shares, times.forecast.mape, tails.forecast.mape)
+    return (name, *(f"{part:.1%}" for part in parts), "met" if is_met else "missed")
+
+
 @pytest.mark.parametrize("name", measured.NAMES)
 def test_a_measured_sweep_has_a_forecast_that_holds(name: str) -> None:
     scored = found(name).scores[RATE]
@@ -72,6 +87,22 @@ def test_the_bands_hold_nearly_all_points_and_are_narrow() -> None:
         widths.append(scored.width)
     assert np.mean(inside) >= 0.9  # of six sweeps: too few to demand points outside
     assert max(widths) <= 0.25
+
+
+@pytest.mark.parametrize(("quantity", "least"), [(RESPONSE, 0.9), (P99, 0.85)])
+def test_the_bands_of_response_times_hold_nearly_all_points(quantity: str, least: float) -> None:
+    inside = {name: found(name).scores[quantity].forecast.coverage for name in measured.NAMES}
+    assert np.mean(list(inside.values())) >= least, inside
+
+
+def test_the_table_of_scores_has_a_row_for_each_sweep_and_meets_the_targets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [scored(name) for name in measured.NAMES]
+    with capsys.disabled():
+        print("\n" + "\n".join([" | ".join(HEAD), *(" | ".join(row) for row in rows)]))
+    assert [row[0] for row in rows] == measured.NAMES
+    assert {row[-1] for row in rows} == {"met"}
 
 
 @pytest.mark.parametrize("name", measured.NAMES)

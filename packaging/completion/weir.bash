@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Completion for bash. The commands and the options come from `weir help`, so the two always agree.
+# Completion for bash. Commands, options and their values come from `weir help`, so the two always
+# agree.
 
 _weir()
 {
@@ -8,14 +9,19 @@ _weir()
     local command=${COMP_WORDS[1]}
     local -a words=()
     COMPREPLY=()
+    [[ $command == -* || -d $command ]] && command=serve
     if [[ $previous == --model ]]; then
-        mapfile -t words < <(weir models 2>/dev/null | sed -n 's/^[* ]*\([a-z]\{2,\}\) .*/\1/p')
+        mapfile -t words < <(weir models 2>/dev/null | sed -n '/^$/q; s/ .*//p'
+            echo auto)
     elif [[ $current == -* ]]; then
-        [[ $command == -* || -d $command ]] && command=serve
         mapfile -t words < <(weir help "$command" 2>/dev/null |
             sed -n 's/^  \(-., \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p')
-    elif ((COMP_CWORD == 1)); then
+    elif ((COMP_CWORD == 1)) || [[ $previous == help ]]; then
         mapfile -t words < <(weir help 2>/dev/null | sed -n 's/^  weir \([a-z]*\) .*/\1/p')
+    elif [[ $previous =~ ^--[a-z0-9-]+$ ]]; then
+        mapfile -t words < <(weir help "$command" 2>/dev/null |
+            sed -n "s/^  \(-., \)\{0,1\}$previous \([^ ]*\).*/\2/p" |
+            tr '|' '\n' | sed -n '/^[a-z0-9.]*$/p')
     fi
     mapfile -t COMPREPLY < <(compgen -W "${words[*]}" -- "$current")
     ((${#COMPREPLY[@]} > 0)) || compopt -o default

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from weir_lab.capacity import queueing
-from weir_lab.capacity.forecast import TAIL, Forecast
+from weir_lab.capacity.forecast import KNEE_EFFICIENCY, TAIL, Forecast
 from weir_lab.capacity.mechanisms import LAST, demand, tail
 from weir_lab.capacity.queueing import Station
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep, centres
@@ -20,7 +20,6 @@ from weir_lab.capacity.trend import trend
 USERS_SEARCHED_MAX = 10_000_000
 SEARCHED = 10  # times the last training level: no answer looks further
 SATURATED = 0.95  # utilisation: above it a resource counts as saturated
-KNEE_EFFICIENCY = 0.85  # of the best throughput per user; below, the knee has begun
 HORIZON = 3.0  # times the last training level: the answers look so far ahead
 FAR = 1e6  # times the last training level: a damped trend has ended there
 SLOPE_FLAT = 0.15  # elasticity of throughput by users; below it, throughput has saturated

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from weir_lab.capacity import queueing
 from weir_lab.capacity.curves import CannotFitError, Fitted
 from weir_lab.capacity.mechanisms import (
     DEMAND_FADING,
@@ -36,9 +37,12 @@ LOSS_MOST = 0.5
 MISFIT_MIN = 0.02
 MISFIT_SCATTERS = 2.0
 WEIGHT_LEAST = 0.02
-DRIFT, DRIFT_RESPONSE, DRIFT_P99 = 0.03, 0.05, 0.12  # standard deviation by log(users/last)
+DRIFT, DRIFT_RESPONSE = 0.03, 0.05  # standard deviation by log(users/last)
 EXPONENTIAL = float(np.log(100))  # the 99th percentile of an exponential distribution, by its mean
+# Of the ratio of percentile and mean. Beyond the last level its slope may differ from the measured
+# one by as much as slopes usually do.
 RATIO_SLOPE_USUAL, RATIO_FADING = 0.2, 1.5
+KNEE_EFFICIENCY = 0.85  # of the best throughput per user; below, the knee has begun
 BLIND, BLIND_RESPONSE = 0.25, 0.5  # of the growth beyond the last level, where no CPU is known
 GROWS = 0.5  # elasticity of throughput by users
 THINKING_COUNTS = 2.0  # times as much drift, where the response time is a small part of a cycle
@@ -192,7 +196,8 @@ class Forecast:
         joint = part_of(self.training.levels, LAST)[0]
         found = np.exp(self.weights @ np.log(self.models(users)))
         inside = np.exp(np.interp(np.log(users), np.log(levels), _smooth(np.log(measured))))
-        return np.where(users < joint, inside, found)
+        fewer = np.minimum(1.0, users / levels[0])  # users below the first level delay nobody more
+        return np.where(users < joint, inside * fewer, found)
 
     def rate(self, users: FloatArray) -> Band:
         """Throughput with its band."""
@@ -217,50 +222,62 @@ class Forecast:
         sweep = self.training
         cycle_s = self.last / float(self.rates(np.array([self.last]))[0])
         drift = DRIFT_RESPONSE * (1 + THINKING_COUNTS * sweep.think_s / cycle_s)
-        return self._times(users, sweep.responses, drift + (BLIND_RESPONSE if self.is_blind else 0))
+        return self._times(users, drift + (BLIND_RESPONSE if self.is_blind else 0))
 
     def p99(self, users: FloatArray) -> Band | None:
         """The 99th percentile of the response time; None where it was not measured.
 
-        It is the mean multiplied by the ratio of both, with the trend of this ratio. A queue by
-        itself makes the ratio at most that of an exponential distribution. A larger ratio comes
-        from rare disturbances, which do not grow with the queue. So the time that further users
-        wait longer has at most the ratio of an exponential distribution.
+        It begins at the mean multiplied by the ratio of both, with the trend of this ratio. Two
+        rules say what the time adds that users wait longer than at the last level. As measured, it
+        has the same ratio, and at most that of an exponential distribution: larger ratios come from
+        rare disturbances, which do not grow with the queue. As a queue, it varies like the length
+        of a closed queue. The second rule counts where the training has not seen the knee.
         """
         sweep = self.training
         if not all(p.p99_s for p in sweep.points):
             return None
-        tails = sweep.tails
-        mean = self.response(users)
-        end = tail(sweep, HALF)
+        mean, end = self.response(users), tail(sweep, HALF)
         ratio = trend(end.users, end.tails / end.responses)
-        slope = ratio.shrunk(RATIO_SLOPE_USUAL)
-        levels, measured = centres(sweep, tails)
-        inside = np.exp(np.interp(np.log(users), np.log(levels), np.log(measured)))
-        times = ratio.at(users, slope=slope, fading=RATIO_FADING)
+        times = ratio.at(users, slope=ratio.shrunk(RATIO_SLOPE_USUAL), fading=RATIO_FADING)
         last_s = float(self.response(np.array([self.last])).value[0])
         longer_s = np.maximum(0.0, mean.value - last_s)
-        beyond = times * (mean.value - longer_s) + np.minimum(times, EXPONENTIAL) * longer_s
+        begun_s = times * (mean.value - longer_s)
+        most = np.minimum(times, EXPONENTIAL)
+        stretched = queueing.stretch(longer_s, self.rates(users), sweep.think_s + self.gap_s)
+        rows = begun_s + np.array([most, np.minimum(most, stretched)]) * longer_s
+        levels, middle = centres(sweep, sweep.tails)
+        inside = np.exp(np.interp(np.log(users), np.log(levels), np.log(middle)))
+        weights = np.array([self.knee_seen, 1 - self.knee_seen])
+        value = np.where(users > self.last, np.exp(weights @ np.log(rows)), inside)
         found = trend(end.users, end.tails)
-        over = users > self.last
-        value = np.where(over, beyond, inside)
-        off = np.hypot(mean.deviation, ratio.scatter)
+        off = np.maximum(np.hypot(mean.deviation, ratio.scatter), found.scatter)
         return self._band(
-            users, value, value[None, :], (0.0, 0.0, DRIFT_P99), more=np.maximum(off, found.scatter)
+            users, value, rows, (0.0, 0.0, RATIO_SLOPE_USUAL), more=off, weights=weights
         )
 
-    def _times(self, users: FloatArray, measured: FloatArray, drift: float) -> Band:
-        """Response times: at the last level as measured, then by Little's law."""
+    @property
+    def knee_seen(self) -> float:
+        """1 where the training ends past the knee, 0 where users do not delay each other there."""
+        levels, rates = centres(self.training, self.training.rates)
+        lost = 1 - float(rates[-1] / levels[-1] / (rates / levels).max())
+        return min(1.0, lost / (1 - KNEE_EFFICIENCY))
+
+    def _times(self, users: FloatArray, drift: float) -> Band:
+        """Mean response times: at the last level as measured, then by Little's law.
+
+        N = X (R + Z), so that a further user adds to R what it adds to N/X. X is the forecast of
+        throughput, so that no two forecasts contradict each other.
+        """
         sweep = self.training
-        levels, middle = centres(sweep, measured)
+        levels, middle = centres(sweep, sweep.responses)
         end = tail(sweep, LAST)
         here = trend(end.users, end.responses)
         last = np.array([self.last])
-        cycles = users / self.models(users) - last / self.models(last)
-        models = _base_s(sweep, users) + np.maximum(0.0, cycles)
-        beyond = np.exp(self.weights @ np.log(models))
+        begun_s = _base_s(sweep, users)
+        models = begun_s + np.maximum(0.0, users / self.models(users) - last / self.models(last))
+        found = begun_s + np.maximum(0.0, users / self.rates(users) - last / self.rates(last))
         inside = np.exp(np.interp(np.log(users), np.log(levels), np.log(middle)))
-        value = np.where(users > self.last, beyond, inside)
+        value = np.where(users > self.last, found, inside)
         return self._band(users, value, models, (here.scatter, here.level_error, drift))
 
     def _band(
@@ -270,11 +287,12 @@ class Forecast:
         models: FloatArray,
         errors: tuple[float, float, float],
         more: FloatArray | float = 0.0,
+        weights: FloatArray | None = None,
     ) -> Band:
         scatter, height, drift = errors
         ahead = np.log(np.maximum(users, self.last) / self.last)
         apart = np.log(models / value)
-        weights = self.weights if len(models) > 1 else np.ones(1)
+        weights = self.weights if weights is None else weights
         between = np.where(ahead > 0, np.sqrt(weights @ apart**2), 0.0)
         squares = (
             max(scatter, SCATTER_LEAST) ** 2

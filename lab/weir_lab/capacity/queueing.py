@@ -171,3 +171,18 @@ def response_quantile(part: float, users: int, station: Station, think_s: float)
     while beyond(high) > 1 - part:
         high *= 2
     return float(optimize.brentq(lambda t: beyond(t) - (1 - part), 0.0, high))
+
+
+def stretch(wait_s: FloatArray, rate: FloatArray, think_s: float) -> FloatArray:
+    """The 99th percentile of a wait in a closed queue, divided by its mean `wait_s`.
+
+    By Little's law the queue has n = rate * wait customers on average. Far below saturation its
+    variance is that of M/M/1, n(n+1). In saturation the queue is all users but the thinking ones,
+    whose number varies like a Poisson distribution. Between them, the smaller variance counts more.
+    The wait is taken as gamma-distributed.
+    """
+    length = np.maximum(1e-9, rate * wait_s)
+    open_queue, saturated = length * (length + 1), length + rate * max(0.0, think_s)
+    variance = 1 / (1 / open_queue + 1 / saturated)
+    shape = np.maximum(1.0, length**2 / variance)
+    return np.asarray(special.gammaincinv(shape, 0.99) / shape)

@@ -13,7 +13,7 @@ from typing import Any
 from bench.process import BenchError
 from weir_lab.capacity import disturbance
 from weir_lab.capacity.disturbance import Lost
-from weir_lab.rim.errors import LabError
+from weir_lab.rim.errors import GoneError, LabError
 from weir_lab.rim.store import Record, Store
 
 TRIES_MAX = 2  # of one run, beyond the first
@@ -48,10 +48,15 @@ def measure(store: Store, key: str, how: Callable[[], Record]) -> Record:
     """Another try: the better record of both, which lists the worse one.
 
     A try that fails changes nothing but the list: the first record remains.
+
+    Raises:
+        GoneError: the running server is gone.
     """
     first = store.records[key]
     try:
         second = how()
+    except GoneError:
+        raise
     except FAILURES as error:
         return _with(first, {"error": str(error)})
     if _loss(second) < _loss(first):

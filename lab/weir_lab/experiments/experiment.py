@@ -187,7 +187,8 @@ def _measure(
         except KeyboardInterrupt:
             raise InterruptedExperimentError(f"interrupted: {_kept(store, steps)}") from None
         except again.FAILURES as error:
-            store.add(step.key, {"error": str(error)})
+            if not store.has(step.key):  # else this was a further try of a finished point
+                store.add(step.key, {"error": str(error)})
             failed += 1
             if isinstance(error, GoneError) or (failed == FAILURES_MAX and number + 1 < len(left)):
                 raise LabError(f"{error}; {_kept(store, steps)}") from error

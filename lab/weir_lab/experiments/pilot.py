@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
-from weir_lab.experiments.experiment import Step
+from weir_lab.experiments.experiment import InterruptedExperimentError, Step
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.store import Record, Store
 
@@ -241,6 +241,8 @@ def _remedies(
     work = Work(share=share)
     try:
         tried = [measure(work, max(1, users // 4)), measure(work, users)]
+    except InterruptedExperimentError:
+        raise
     except LabError:  # no control group can be made here
         return
     yield work, max(p.generator for p in tried), tried

@@ -7,7 +7,16 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weir_lab.experiments import capacity, compare, pilot, reproduce, spread, sync, tour
+from weir_lab.experiments import (
+    capacity,
+    compare,
+    pilot,
+    reproduce,
+    slow_disk,
+    spread,
+    sync,
+    tour,
+)
 from weir_lab.experiments.experiment import Options, environment, failures
 from weir_lab.report.page import Report, Section
 from weir_lab.rim import store as stored
@@ -41,7 +50,9 @@ def option(store: Store, name: str, default: str) -> str:
 
 
 def of_compare(store: Store, _options: Options) -> Report:
-    """The report of `compare`."""
+    """The report of `compare`, also of models beside a slow disk."""
+    if "slow_disk_ms" in store.head["plan"]:
+        return slow_disk.report(store, question_of(slow_disk.Question, store.head["plan"]))
     return compare.report(store, question_of(compare.Question, store.head["plan"]))
 
 

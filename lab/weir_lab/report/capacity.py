@@ -23,6 +23,7 @@ WIDE = 0.5  # of the value: such an interval is named instead of it
 UNKNOWN = "-"
 WORDS = {GREEN: "Reliable", YELLOW: "Use it with care", RED: "Do not rely on it"}
 LINEAR_GOOD = 0.2  # an error of linear regression that a straight world explains
+AMPLIFIED = 3.0  # cycle / response time; above it, the report says what this means for errors
 FIFTH = 5  # the goal: the forecast's error is this many times below linear regression's
 
 
@@ -137,9 +138,14 @@ def _interval(found: Interval | None) -> tuple[str, str]:
     if found is None or not math.isfinite(found.value):
         return UNKNOWN, "not known"
 
-    def said(value: float) -> str:
-        return f"{value:.1f}" if abs(value) < 10 else whole(value)
+    ends = (found.value, found.low, found.high)
+    is_count = all(float(n).is_integer() for n in ends)
 
+    def said(value: float) -> str:
+        return f"{value:.1f}" if abs(value) < 10 and not is_count else whole(value)
+
+    if found.high == 0:
+        return "0", "not even one"
     if math.isfinite(found.low) and math.isfinite(found.high):
         return said(found.value), f"{said(found.low)} to {said(found.high)} (95 %)"
     return said(found.value), ""
@@ -225,6 +231,20 @@ def tested_findings(studied: Studied) -> list[str]:
     ]
 
 
+def amplified_finding(studied: Studied) -> list[str]:
+    """Why response times cannot be forecast as closely as throughput, where users mostly think."""
+    points = studied.held_out.points
+    if not studied.has_forecast or not points:
+        return []
+    times = median(p.users / p.rate / p.response_s for p in points)
+    if times < AMPLIFIED:
+        return []
+    return [
+        f"The response time is a small part of the cycle here, so an error of 1 % of the "
+        f"throughput is {times:.0f} % of the response time (Little's law)."
+    ]
+
+
 def void_finding(studied: Studied) -> list[str]:
     """How many points do not count, with the most frequent reason."""
     reasons = [why for _, why in studied.found.void]
@@ -287,7 +307,7 @@ def section(
             ),
             Fold(
                 title="How good is the forecast?",
-                findings=tested_findings(studied),
+                findings=[*tested_findings(studied), *amplified_finding(studied)],
                 pictures=[sweeps.prediction(name, studied.found)],
                 tables=[sweeps.scores(name, studied.found), sweeps.models(name, studied.found)],
             ),

@@ -242,8 +242,11 @@ class Chart:
         )
         self._note("bound", label, xs, ys)
 
-    def mark(self, label: str, x: float, *, named: bool = True) -> None:
-        """Marks a place on the x axis, with its name unless a picture above has it."""
+    def mark(self, label: str, x: float, *, named: bool = True, after: bool = False) -> None:
+        """Marks a place on the x axis, with its name unless a picture above has it.
+
+        The name is before the place, or after it.
+        """
         if not math.isfinite(x):
             return
         self.axes.axvline(x, color=INK, alpha=MUTED, linewidth=1, linestyle=":")
@@ -255,7 +258,7 @@ class Chart:
             (x, 0.02),
             xycoords=("data", "axes fraction"),
             rotation=90,
-            ha="right",
+            ha="left" if after else "right",
             va="bottom",
             color=INK,
             fontsize=9,
@@ -441,6 +444,7 @@ class Chart:
         if not self.left:
             return
         legends.lay_out(self.canvas, self._below)
+        self.axes.set_in_layout(True)  # set_position takes it out, and then no legend has space
         self.canvas.draw_without_rendering()
         self.canvas.set_layout_engine("none")
         place = self.axes.get_position()

@@ -153,7 +153,10 @@ def ranking_sentence(advice: Advice) -> str:
     said = f"{cheapest.name} uses the least CPU per request: {figure_text(cheapest.cpu_us)} µs" + (
         f", without a shown difference to {' and '.join(equal)}. " if equal else ". "
     )
-    times = ", ".join(f"{c.name} {c.cpu_us / cheapest.cpu_us:.2f} times as much" for c in dear)
+    times = ", ".join(
+        f"{c.name} {c.ratio.value if c.ratio else c.cpu_us / cheapest.cpu_us:.2f} times as much"
+        for c in dear
+    )
     return f"{said}More is shown for the rest: {times}."
 
 

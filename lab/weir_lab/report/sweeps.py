@@ -20,6 +20,7 @@ from weir_lab.report.page import Table
 CURVE_STEPS = 60
 LEFT = 0.95  # inches: the y axis of both pictures on the first screen
 WIDE, NARROW = (8.6, 3.3), (4.6, 3.4)  # inches, of the pictures on the first screen
+NEAR = 0.05  # of the x axis: two marks within it have their names on different sides
 SPECTRA = 5  # levels whose percentiles are drawn
 
 
@@ -59,7 +60,7 @@ def throughput(name: str, found: Findings) -> Picture:
         band = found.curves[RATE]
         chart.band("95 % band", list(band.users), list(band.low), list(band.high), 1)
         chart.line("forecast", list(band.users), list(band.value), 1)
-    _marks(chart, last, found)
+    mark_places(chart, last, found)
     chart.axes.set_ylim(0, max(p.rate for p in sweep.points) * 1.3)
     return chart.finish("", narrow=NARROW)
 
@@ -69,13 +70,16 @@ def _last_training(found: Findings) -> int:
     return (found.training.levels or found.sweep.levels)[-1]
 
 
-def _marks(chart: Chart, last: int, found: Findings, *, named: bool = True) -> None:
+def mark_places(chart: Chart, last: int, found: Findings, *, named: bool = True) -> None:
     """N* and the end of training; an N* beyond the levels would make the picture empty."""
-    chart.mark("trained up to here", last, named=named)
     end = float(curve_users(found.sweep)[-1])
     knee = found.capacity.saturation_users
+    at = knee.value if knee else math.inf
+    is_near = abs(at - last) < NEAR * end  # the names would overlap
+    after = is_near and at < last
+    chart.mark("trained up to here", last, named=named, after=after)
     if knee and knee.value <= end:
-        chart.mark("N*", knee.value, named=named)
+        chart.mark("N*", knee.value, named=named, after=is_near and at >= last)
     elif knee and named and np.isfinite(knee.value):
         chart.aside(f"N* is at {knee.value:,.0f} users \N{RIGHTWARDS ARROW}")
     chart.axes.set_xlim(right=end)
@@ -108,7 +112,7 @@ def response(name: str, found: Findings) -> Picture:
         if quantity in found.curves:
             band = found.curves[quantity]
             chart.line(f"forecast of {what}", list(band.users), list(band.value * 1e3), style)
-    _marks(chart, last, found, named=False)
+    mark_places(chart, last, found, named=False)
     if answers.p99_limit_s is not None:
         limit_ms = answers.p99_limit_s * 1e3
         chart.level(f"objective: p99 within {limit_ms:.3g} ms", limit_ms)
@@ -225,11 +229,16 @@ def interval_text(interval: Interval | None, unit: str = "") -> str:
         return "-"
     if not math.isfinite(interval.value):
         return "none"
-    digits = 0 if abs(interval.value) >= 100 else 1
+    digits = 0 if abs(interval.value) >= 100 or _is_whole(interval) else 1
     text = f"{interval.value:,.{digits}f}{unit}"
     if math.isfinite(interval.low) and math.isfinite(interval.high):
         text += f" ({interval.low:,.{digits}f} to {interval.high:,.{digits}f})"
     return text
+
+
+def _is_whole(interval: Interval) -> bool:
+    """Whether these are counts of users, and no values of a model."""
+    return all(float(n).is_integer() for n in (interval.value, interval.low, interval.high))
 
 
 def scores(name: str, found: Findings) -> Table:

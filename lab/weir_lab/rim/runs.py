@@ -84,7 +84,7 @@ def has_load(weir: Path) -> bool:
 def models(weir: Path) -> list[str]:
     """The concurrency models of this weir."""
     said = subprocess.run([weir, "models"], capture_output=True, text=True, check=True).stdout
-    return [line.split()[0] for line in said.splitlines() if line.strip()]
+    return [line.split()[0] for line in said.partition("\n\n")[0].splitlines()]
 
 
 def weir(world: World, model: str, options: str = "", name: str = "") -> Product:
