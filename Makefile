@@ -84,7 +84,8 @@ tsan: ready-to-test ## unit and concurrency tests, and models with threads end t
 valgrind: ready-to-test ## every model under memcheck, and those with threads under helgrind
 	@$(STAGES) valgrind
 
-package: ready-to-test ## the Debian packages: built, installed, upgraded under load, purged
+package: ready-to-test ## the Debian packages, installed and purged (VM=1: under AppArmor, too)
+	@$(if $(VM),scripts/bootstrap vm && tools/kernel)
 	@$(STAGES) package
 
 coverage: ready-to-test ## which lines of src/ the tests of `make test` run
@@ -93,8 +94,8 @@ coverage: ready-to-test ## which lines of src/ the tests of `make test` run
 under-load: ready-to-test ## `make test` TIMES=10 times, with two busy loops on each core
 	@tools/test-under-load $(TIMES)
 
-fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
-	@$(STAGES) --seconds $(T) fuzz
+fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan (ARGS=--record)
+	@$(STAGES) --seconds $(T) fuzz $(ARGS)
 
 soak: T := 3600
 soak: ready-to-test build ## T=3600 seconds of a crowd, while everything happens to the server

@@ -62,17 +62,14 @@ static void release(struct site_cache_entry *entry)
     free((void *)entry);
 }
 
+static const struct site_cache_kind kind = { release, NULL };
+
 static void miss(struct site_cache_reader *reader, uint64_t hash, struct span name)
 {
     struct value *value = allocate(sizeof(*value));
     bring_in(value->name, value->body, name);
-    value->entry = (struct site_cache_entry){
-        .key = { value->name, name.len },
-        .hash = hash,
-        .size_bytes = sizeof(*value),
-        .release = release,
-        .references = 1,
-    };
+    value->entry = (struct site_cache_entry){ .size_bytes = sizeof(*value) };
+    site_cache_init(&value->entry, &kind, hash, span_of(value->name, name.len));
     (void)site_cache_insert(reader, &value->entry);
     site_cache_release(&value->entry);
 }

@@ -24,6 +24,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bench import slowsite
 from bench.process import BenchError
 from bench.report import DASH, Row
 from tests.e2e import metronome
@@ -476,6 +477,15 @@ CLAIMS = (
     ),
     Claim(text="a line is in the access log", bound=2500, unit="ms", measure=logged_ms),
     Claim(text="the first event of the page", bound=1000, unit="ms", measure=first_event_ms),
+    *(
+        Claim(
+            text=f"p99 of other clients beside a disk of 200 ms, {model}",
+            bound=2,
+            unit="times",
+            measure=slowsite.growth(WEIR, model, ROUNDS),
+        )
+        for model in ("epoll", "percore", "uring", "pool", "prefork")
+    ),
     Claim(text="CPU for 1,000 wrong passwords", bound=5, unit="s", measure=passwords_s),
 )
 

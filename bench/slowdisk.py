@@ -105,8 +105,10 @@ class _Answers:
         self.control = control
         self.paths = {ROOT: ""}
         self.numbers = {"": ROOT}
-        self.holding = False
+        self.holding: set[int] = set()  # of NAMES
+        self.hangs = False
         self.delay_s = 0.0
+        self.names: dict[int, list[str]] = {}
         self.held: dict[int, bytes] = {}
         self.later: list[tuple[float, int, bytes]] = []  # a heap
 
@@ -155,7 +157,9 @@ class _Answers:
 
     def _read_folder(self, node: int, body: bytes) -> bytes:
         _, offset, size, *_ = READ_IN.unpack_from(body)
-        names = [".", "..", *sorted(os.listdir(self.source / self.paths[node]))]
+        if offset == 0:
+            self.names[node] = [".", "..", *sorted(os.listdir(self.source / self.paths[node]))]
+        names = self.names[node]
         out = b""
         for at, name in enumerate(names[offset:], offset + 1):
             text = os.fsencode(name)
@@ -209,12 +213,14 @@ class _Answers:
         if opcode in (FORGET, BATCH_FORGET):
             return
         if opcode == INTERRUPT:
-            # A fatal signal: a thread that waits for a page of a disk can be killed, too.
+            # A fatal signal: a thread that waits for a page of a disk can be killed, too. Without
+            # an answer, the kernel waits on, and no signal ends the thread.
             (interrupted,) = struct.unpack_from("=Q", body)
-            if self.held.pop(interrupted, None):
+            if not self.hangs and interrupted in self.held:
+                del self.held[interrupted]
                 self._reply(interrupted, error=errno.EINTR)
             return
-        if opcode in NAMES and self.holding:
+        if opcode in self.holding:
             self.held[unique] = request
             self._report(opcode, node, body)
         elif opcode in NAMES and self.delay_s > 0:
@@ -222,11 +228,15 @@ class _Answers:
         else:
             self._answer(request)
 
-    def _release(self) -> None:
-        self.holding = False
-        for request in self.held.values():
-            self._answer(request)
-        self.held.clear()
+    def _release(self, what: str) -> None:
+        """Answers what is held: all of it, or the requests of one name in NAMES."""
+        released = {opcode for opcode, name in NAMES.items() if what in ("", name)}
+        self.holding -= released
+        self.hangs = False
+        for unique, request in list(self.held.items()):
+            if IN_HEADER.unpack_from(request)[1] in released:
+                del self.held[unique]
+                self._answer(request)
 
     def _forget(self, path: str) -> None:
         """Makes the kernel drop the pages of a file."""
@@ -237,10 +247,11 @@ class _Answers:
 
     def _obey(self, line: str) -> None:
         word, _, rest = line.partition(" ")
-        if word == "hold":
-            self.holding = True
+        if word in ("hold", "hang"):
+            self.holding = set(NAMES)
+            self.hangs = word == "hang"
         elif word == "release":
-            self._release()
+            self._release(rest)
         elif word == "delay":
             self.delay_s = float(rest)
         elif word == "forget":
@@ -353,10 +364,14 @@ class SlowDisk:
         """Nothing is answered until `release`."""
         self._order("hold")
 
-    def release(self) -> None:
-        """Answers what waits, and all that follows."""
-        self._order("release")
-        self._held.clear()
+    def hang(self) -> None:
+        """The same, and a process that waits for a name cannot be killed until `release`."""
+        self._order("hang")
+
+    def release(self, what: str = "") -> None:
+        """Answers what waits, and all that follows: LOOKUP, READ or READDIR, or each of them."""
+        self._order(f"release {what}")
+        self._held = [line for line in self._held if what and not line.startswith(f"{what} ")]
 
     def delay(self, seconds: float) -> None:
         """Each answer comes so late. Answers do not wait for each other."""

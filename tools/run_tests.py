@@ -21,10 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import analysis
+import fuzzing
 from builds import SANITIZER_ENVIRONMENT, build
 from steps import (
     CONTINUOUS,
@@ -218,22 +219,21 @@ def clang_tidy() -> Tally:
     return outcome(bad)
 
 
-def fuzz(seconds: int) -> Callable[[], Tally]:
+def fuzz(seconds: int, names: Sequence[str] = (), *, record: bool = False) -> Callable[[], Tally]:
+    """A step that runs the fuzz targets with these names, or all of them."""
+
     def step() -> Tally:
-        directory = build("fuzz")
+        targets = sorted((build("fuzz") / "fuzz").glob("*_fuzz"))
+        if unknown := set(names) - set(map(fuzzing.name_of, targets)):
+            say(f"there is no fuzz target {', '.join(sorted(unknown))}")
+            return ONE_FAILED
         tally = Tally()
-        for target in sorted((directory / "fuzz").glob("*_fuzz")):
-            name = target.name.removesuffix("_fuzz")
-            found = directory / "found" / name
-            found.mkdir(parents=True, exist_ok=True)
-            saved = TOP / "fuzz/corpus" / name
-            words = [str(target), f"-max_total_time={seconds}", "-timeout=10"]
-            words += ["-print_final_stats=1", f"-artifact_prefix={found}/", str(found)]
-            words += [str(saved)] if saved.is_dir() else []
-            words += [str(directory / "fuzz/seeds")] if name in ("request", "session") else []
-            if (dictionary := TOP / "fuzz" / f"{name}.dict").is_file():
-                words.append(f"-dict={dictionary}")
-            tally += outcome(run(words, **SANITIZER_ENVIRONMENT))
+        for target in targets:
+            if names and fuzzing.name_of(target) not in names:
+                continue
+            do = fuzzing.fuzz_and_record if record else fuzzing.fuzz
+            done = do(target, seconds)
+            tally += outcome(done.status if done else 0)
         return tally
 
     return step
@@ -265,7 +265,7 @@ THREADED = (
 SANITIZED_SUITES = ("unit", "conformance", "property", "fuzz")
 
 
-def every_stage(seconds: int) -> dict[str, Steps]:
+def every_stage(fuzz_step: Callable[[], Tally]) -> dict[str, Steps]:
     """The steps of each stage, with the titles that reports use."""
     # TSan of gcc 12 cannot find its shadow memory where the kernel randomises addresses widely.
     still = "setarch --addr-no-randomize" if shutil.which("setarch") else ""
@@ -335,7 +335,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
                 pytest("tests/e2e", server="tsan", choose=THREADED, processes=fewer),
             )
         ],
-        "fuzz": [("fuzz", fuzz(seconds))],
+        "fuzz": [("fuzz", fuzz_step)],
     }
 
 
@@ -375,15 +375,17 @@ def report(steps: list[Done], totals: list[Done], tally: Tally) -> None:
 
 
 def main() -> int:
-    stages = every_stage(0)
+    stages = every_stage(fuzz(0))
     parser = argparse.ArgumentParser(description="Run stages of the tests.")
     parser.add_argument("--seconds", type=int, default=60, help="for each fuzz target")
+    parser.add_argument("--targets", nargs="+", default=[], help="fuzz these alone")
+    parser.add_argument("--record", action="store_true", help="add fuzzing to docs/fuzzing.md")
     parser.add_argument(
         "--remember", action="store_true", help="write the usual times from this run"
     )
     parser.add_argument("stage", nargs="+", choices=sorted([*stages, *LANES]))
     options = parser.parse_args()
-    stages = every_stage(options.seconds)
+    stages = every_stage(fuzz(options.seconds, options.targets, record=options.record))
     computing = frozenset(title for stage in COMPUTING for title, _ in stages[stage])
 
     steps: list[Done] = []

@@ -16,14 +16,11 @@ void buf_add_u64(struct buf *b, uint64_t value)
 
 void buf_add_hex(struct buf *b, uint64_t value, unsigned digits)
 {
-    char text[16];
+    char text[NUM_HEX_DIGITS];
 
     CHECK(digits >= 1 && digits <= sizeof(text));
-    for (unsigned i = digits; i > 0; i--) {
-        text[i - 1] = "0123456789abcdef"[value & 15];
-        value >>= 4;
-    }
-    buf_add(b, span_of(text, digits));
+    num_format_hex(text, value);
+    buf_add(b, span_of(text + sizeof(text) - digits, digits));
 }
 
 /* value / unit in parts of 1 / `per_one`, rounded half up. */

@@ -45,6 +45,18 @@ static inline void buf_add(struct buf *b, struct span s)
     b->len += s.len;
 }
 
+/* The same for text with unused bytes behind it, `size` in all, a constant. If all fit, they are
+ * copied, too: a copy of constant length needs no call of memcpy. */
+static inline void buf_add_padded(struct buf *b, struct span s, size_t size)
+{
+    if (__builtin_expect(b->overflow || size > buf_room(b), 0)) {
+        buf_add(b, s);
+        return;
+    }
+    memcpy(b->at + b->len, s.at, size);
+    b->len += s.len;
+}
+
 static inline void buf_add_char(struct buf *b, char c)
 {
     buf_add(b, span_of(&c, 1));

@@ -15,6 +15,8 @@ static const struct foreign {
     { "ErrorDocument", "error-pages" },
     { "add_header", "header" },
     { "gzip_static", "precompressed" },
+    { "gzip", "compress" },
+    { "brotli", "compress" },
     { "ssl_certificate", "tls-certificate" },
     { "SSLCertificateFile", "tls-certificate" },
     { "ssl_certificate_key", "tls-key" },
@@ -22,7 +24,10 @@ static const struct foreign {
     { "ssl_protocols", "tls-min" },
     { "worker_processes", "workers" },
     { "worker_connections", "connections" },
+    { "access_log", "access-log" },
     { "CustomLog", "access-log" },
+    { "error_log", "error-log" },
+    { "ErrorLog", "error-log" },
     { "log_format", "log-format" },
     { "LogFormat", "log-format" },
     { "pid", "pid-file" },
@@ -33,7 +38,41 @@ static const struct foreign {
     { "keepalive_requests", "connection-requests" },
     { "limit_conn", "address-connections" },
     { "limit_req", "address-request-rate" },
+    { "auth_basic", "auth-realm" },
+    { "auth_basic_user_file", "auth" },
+    { "send_timeout", "send-timeout" },
 };
+
+/* Words that no setting stands for, and what to write in their place. */
+static const struct advice {
+    const char *word, *sentence;
+} other_words[] = {
+    { "location",
+      "the rules for a path stand under a line [path PATTERN], such as [path /images/**]" },
+    { "expires", "write `cache-control = VALUE` under [path PATTERN]" },
+    { "return", "write `redirect = STATUS TARGET` or `status = STATUS` under [path PATTERN]" },
+    { "alias", "write `rewrite = TARGET` under [path PATTERN]" },
+    { "include", "all settings stand in one file" },
+    { "proxy_pass", "weir serves files, and forwards no request" },
+    { "fastcgi_pass", "weir serves files, and runs no program" },
+    { "client_max_body_size",
+      "weir reads at most 1 MiB of a body, and discards it; remove the line" },
+    { "sendfile", "weir chooses the fastest way by itself; remove the line" },
+    { "tcp_nopush", "weir chooses the fastest way by itself; remove the line" },
+    { "tcp_nodelay", "weir chooses the fastest way by itself; remove the line" },
+};
+
+static bool has_advice(struct span word, struct config_reason *ret_reason)
+{
+    for (size_t i = 0; i < sizeof(other_words) / sizeof(other_words[0]); i++) {
+        const struct advice *a = &other_words[i];
+        if (!span_equal_nocase(word, span_text(a->word)))
+            continue;
+        (void)config_problem_refuse(ret_reason, "there is no `%s` here; %s", a->word, a->sentence);
+        return true;
+    }
+    return false;
+}
 
 bool config_hint_explain(struct span text, struct config_reason *ret_reason)
 {
@@ -50,6 +89,8 @@ bool config_hint_explain(struct span text, struct config_reason *ret_reason)
                                     ours->section == CONFIG_SERVER ? "[server]" : "[site NAME]");
         return true;
     }
+    if (has_advice(word, ret_reason))
+        return true;
     if (span_ends(text, SPAN("{")) || span_equal(text, SPAN("}"))) {
         (void)config_problem_refuse(ret_reason,
                                     "there are no braces; a line [server] or [site NAME] begins a "

@@ -158,12 +158,17 @@ static void handle_setting(void *context, struct span name, struct span value, u
     struct file_reading *reading = context;
     struct config_origin origin = { CONFIG_BY_FILE, reading->path, line };
     if (!reading->section) {
-        if (!reading->any_section)
+        struct config_reason reason;
+        if (reading->any_section)
+            return; /* the settings of an unknown section are not checked */
+        if (config_hint_explain(name, &reason))
+            config_problem_error(&reading->store->problems, origin, "%s", reason.text);
+        else
             config_problem_error(&reading->store->problems, origin,
                                  "`%.*s` stands before any section; begin with [server] or [site "
                                  "NAME]",
                                  config_problem_quote_len(name), name.at);
-        return; /* the settings of an unknown section are not checked */
+        return;
     }
     const struct config_setting *setting = config_setting_find(reading->section->section, name);
     if (!setting) {

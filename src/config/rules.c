@@ -178,14 +178,13 @@ static void check_loop(const struct making *m, const struct config_item *item)
 {
     char storage[RULES_TARGET_MAX + RULES_STARS_MAX];
     struct buf path = buf_over(storage, sizeof(storage));
-    struct rules_target inside = m->rule->target;
+    const struct rules_target *target = &m->rule->target;
     struct rules_captures parts, captures;
-    if (inside.origin_len > 0 || inside.stars > m->rule->pattern.stars)
+    if (target->origin_len > 0 || target->stars > m->rule->pattern.stars)
         return;
     for (size_t i = 0; i < RULES_STARS_MAX; i++)
         parts.part[i] = SPAN("x");
-    inside.text = span_first(inside.text, inside.path_end);
-    rules_target_add_path(&inside, &parts, &path);
+    rules_target_add_path(target, &parts, &path);
     if (!path.overflow && rules_pattern_matches(&m->rule->pattern, buf_span(&path), &captures))
         config_problem_warning(&m->store->problems, item->origin,
                                "redirect: the pattern of its section also covers the target, so a "
@@ -408,6 +407,11 @@ static void make_own_rule(struct config_store *store, const struct config_site *
     rule->auth = site->auth ? RULES_ON : RULES_OFF;
 }
 
+void config_rules_use_index(struct rules *rules, struct config_arena *arena)
+{
+    rules_use_index(rules, config_arena_take(arena, rules_index_storage(rules)));
+}
+
 /* Lists the folders of error pages, and gives each its number. */
 static const char *const *number_error_folders(struct config_store *store, struct rules_rule *rule,
                                                unsigned count)
@@ -444,6 +448,7 @@ static void make_rules(struct config_store *store, const struct config_section_v
         rule[i].password = i;
         make_rule(&making, site->root);
     }
+    config_rules_use_index(rules, &store->arena);
     const size_t hsts = site->hsts_s != CONFIG_NEVER ? CONFIG_HSTS_MAX : 0;
     if (rules_fields_most(rules) + hsts > CONFIG_HEADERS_MAX)
         config_problem_error(&store->problems, values->origin,

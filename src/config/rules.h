@@ -23,3 +23,6 @@ struct config_section_values *config_rules_add_path(struct config_store *store,
 /* Makes the rules of each site that has paths or `site-rules = on`, in the arena of the store. Adds
  * the problems that need a whole section or site. Call it after config_store_build. */
 void config_rules_build(struct config_store *store);
+
+/* Makes the index of rules that are final, in the arena. */
+void config_rules_use_index(struct rules *rules, struct config_arena *arena);

@@ -2,6 +2,7 @@
 #include "config/sitefile.h"
 
 #include "config/field.h"
+#include "config/rules.h"
 #include "config/sitepath.h"
 #include "config/siteredirect.h"
 #include "rules/lifetime.h"
@@ -231,5 +232,6 @@ const struct rules *config_sitefile_rules(const struct config_site *site,
                              .count = base->count + h.count,
                              .list = list,
                              .list_count = config_siteredirect_read(&r, list, lines) };
+    config_rules_use_index(rules, arena);
     return rules;
 }

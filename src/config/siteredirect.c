@@ -111,14 +111,12 @@ static bool leads_back(const struct rules_rule *list, unsigned count, const stru
 {
     char storage[RULES_TARGET_MAX + RULES_STARS_MAX];
     struct buf path = buf_over(storage, sizeof(storage));
-    struct rules_target inside = rule->target;
     struct rules_captures captures;
-    if (rule->action != RULES_REDIRECT || rule->if_absent || inside.origin_len > 0)
+    if (rule->action != RULES_REDIRECT || rule->if_absent || rule->target.origin_len > 0)
         return false;
     for (size_t i = 0; i < RULES_STARS_MAX; i++)
         captures.part[i] = SPAN("x");
-    inside.text = span_first(inside.text, inside.path_end);
-    rules_target_add_path(&inside, &captures, &path);
+    rules_target_add_path(&rule->target, &captures, &path);
     if (path.overflow || !rules_pattern_matches(&rule->pattern, buf_span(&path), &captures))
         return false;
     for (unsigned i = 0; i < count; i++) /* an earlier rule may have it */

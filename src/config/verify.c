@@ -97,6 +97,14 @@ static bool is_inside(const char *path, const char *folder)
     return span_starts(a, b) && (a.len == b.len || span_ends(b, SPAN("/")) || a.at[b.len] == '/');
 }
 
+/* A service manager makes such a folder before the server starts, and removes it afterwards. */
+static bool is_made_at_start(const char *path)
+{
+    const char *name = strncmp(path, "/run/", 5) == 0 ? path + 5 : NULL;
+    const char *slash = name ? strchr(name, '/') : NULL;
+    return slash && slash > name && !strchr(slash + 1, '/');
+}
+
 static void check_written(struct config_store *store, enum config_setting_place place)
 {
     const struct config_item *item = config_store_first(&store->server, place);
@@ -113,6 +121,13 @@ static void check_written(struct config_store *store, enum config_setting_place 
         return;
     }
     if (!resolve_parent(store, item->text, parent)) {
+        if (errno == ENOENT && is_made_at_start(item->text)) {
+            config_problem_warning(&store->problems, item->origin,
+                                   "%sthe folder of `%s` is not there now; a service manager makes "
+                                   "it at the start of the service (RuntimeDirectory)",
+                                   name, item->text);
+            return;
+        }
         config_problem_error(&store->problems, item->origin,
                              "%sthe folder of `%s` cannot be reached: %s", name, item->text,
                              strerror(errno));

@@ -75,7 +75,9 @@ static bool field_matches(const struct http_request *request, const char *head,
 {
     struct span value = http_request_field(request, head, field);
     bool repeated = http_request_repeats(request, field);
-    if (!repeated && span_equal(value, SPAN("*")))
+    /* Nearly every client sends one tag, that of its copy. Then the list is not taken apart. An
+     * empty value names no tag, also where the representation has none. */
+    if (!repeated && value.len > 0 && (span_equal(value, current) || span_equal(value, SPAN("*"))))
         return true;
 
     unsigned compared = 0;

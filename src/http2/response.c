@@ -41,6 +41,15 @@ void http2_response_add_date(struct buf *block, const char *date)
     buf_add(block, span_of(date, HTTP_DATE_LEN));
 }
 
+void http2_response_add_location(struct buf *block, struct span target)
+{
+    unsigned index = http2_table_name_index(HTTP2_NAME_LOCATION);
+
+    http2_hpack_add_integer(block, 0, LITERAL_BITS, index);
+    http2_hpack_add_integer(block, 0, STRING_BITS, target.len);
+    buf_add(block, target);
+}
+
 void http2_response_add_lines(struct buf *block, struct span lines)
 {
     struct span name, value;

@@ -20,6 +20,10 @@ void http2_response_add_status(struct buf *block, unsigned status);
 /* Date, from the 29 bytes of an HTTP date. */
 void http2_response_add_date(struct buf *block, const char *date);
 
+/* Location, for a target that is written for one answer. It is not compressed: that would cost more
+ * than it saves. */
+void http2_response_add_location(struct buf *block, struct span target);
+
 /* Appends lines of an HTTP/1.1 head, `Name: value` and CRLF each, as fields. It stops at the empty
  * line or at the end of `lines`. Connection, Keep-Alive, Proxy-Connection, Transfer-Encoding and
  * Upgrade are dropped (RFC 9113 section 8.2.2). */

@@ -33,7 +33,8 @@ void load_durations_merge(struct load_durations *to, const struct load_durations
     to->count += from->count;
     to->sum_ns += from->sum_ns;
     to->sum_squares += from->sum_squares;
-    for (size_t i = 0; i < buckets(); i++)
+    const size_t most = buckets();
+    for (size_t i = 0; i < most; i++)
         if (from->bucket[i] > 0) /* reading alone does not allocate a page */
             to->bucket[i] += from->bucket[i];
 }

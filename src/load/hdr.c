@@ -179,6 +179,7 @@ char *load_hdr_encode_second(const uint64_t *bucket)
 static bool read_counters(const struct form *form, const uint8_t *at, const uint8_t *end,
                           uint64_t *to)
 {
+    const size_t most = buckets(form);
     uint64_t total = 0;
     size_t index = 0;
     while (at < end) {
@@ -186,7 +187,7 @@ static bool read_counters(const struct form *form, const uint8_t *at, const uint
         if (!take_number(&at, end, &number))
             return false;
         uint64_t zeros = number < 0 ? -(uint64_t)number : number == 0 ? 1 : 0;
-        if (zeros > buckets(form) - index || (number > 0 && index == buckets(form)) ||
+        if (zeros > most - index || (number > 0 && index == most) ||
             number > (int64_t)(total_max - total))
             return false;
         if (number > 0 && to)
@@ -250,7 +251,8 @@ static int decode(const struct form *form, struct span text, uint64_t *bucket)
 /* Derives the count, sums, least and most from the buckets. */
 static void derive_sums(struct load_durations *read)
 {
-    for (size_t i = 0; i < buckets(&of_durations); i++) {
+    const size_t most = buckets(&of_durations);
+    for (size_t i = 0; i < most; i++) {
         if (read->bucket[i] == 0)
             continue;
         double middle = (double)histogram_middle(i, LOAD_BITS), count = (double)read->bucket[i];
@@ -269,8 +271,10 @@ int load_hdr_decode(struct span text, struct load_durations *durations)
     if (load_durations_init(&read) != 0)
         return -ENOMEM;
     int result = decode(&of_durations, text, read.bucket);
-    derive_sums(&read);
-    load_durations_merge(durations, &read);
+    if (result == 0) {
+        derive_sums(&read);
+        load_durations_merge(durations, &read);
+    }
     load_durations_done(&read);
     return result;
 }

@@ -56,20 +56,34 @@ static char *put_id(char *out, uint64_t id)
     return out + NUM_HEX_DIGITS;
 }
 
-static char *put_combined(char *out, const struct log_text texts[TEXTS], struct span stamp,
-                          const struct log_access_line *line)
+static inline char *put_text(char *out, const struct log_text *text)
 {
-    out = log_text_put(out, &texts[PEER]);
-    out = log_text_copy(out, stamp);
-    out = log_text_put(out, &texts[REQUEST]);
+    if (text->raw.len == 0)
+        return log_text_copy(out, SPAN("-"));
+    return log_text_put(out, text);
+}
+
+/* Copies all bytes of the array, because a copy of a constant length needs no call. */
+static char *put_stamp(char *out, const struct log_access *log)
+{
+    memcpy(out, log->stamp, sizeof(log->stamp));
+    return out + log->stamp_len;
+}
+
+static char *put_combined(char *out, const struct log_text texts[TEXTS],
+                          const struct log_access *log, const struct log_access_line *line)
+{
+    out = put_text(out, &texts[PEER]);
+    out = put_stamp(out, log);
+    out = put_text(out, &texts[REQUEST]);
     out = log_text_copy(out, SPAN("\" "));
     out = put_decimal(out, line->status);
     out = log_text_copy(out, SPAN(" "));
     out = line->body_bytes > 0 ? put_decimal(out, line->body_bytes) : log_text_copy(out, SPAN("-"));
     out = log_text_copy(out, SPAN(" \""));
-    out = log_text_put(out, &texts[REFERER]);
+    out = put_text(out, &texts[REFERER]);
     out = log_text_copy(out, SPAN("\" \""));
-    out = log_text_put(out, &texts[AGENT]);
+    out = put_text(out, &texts[AGENT]);
     out = log_text_copy(out, SPAN("\" "));
     out = put_id(out, line->id);
     if (line->protocol.len > 0) {
@@ -109,7 +123,7 @@ static size_t measure_combined(struct log_text texts[TEXTS], const struct log_ac
         if (texts[i].raw.len > 0)
             log_text_measure(&texts[i]);
         else
-            texts[i] = (struct log_text){ .raw = SPAN("-"), .plain = true, .len = 1 };
+            texts[i].len = 1; /* a `-` */
         len += texts[i].len;
     }
     const size_t around = around_of(line);
@@ -171,8 +185,7 @@ static void add_combined(struct log_access *log, const struct log_access_line *l
     const size_t len_max = measure_combined(texts, log->sink, line);
     if (!has_room(log, len_max))
         return;
-    const struct span stamp = span_of(log->stamp, log->stamp_len);
-    end_line(log, len_max, put_combined(log->bytes + log->len, texts, stamp, line));
+    end_line(log, len_max, put_combined(log->bytes + log->len, texts, log, line));
 }
 
 static void add_rendered(struct log_access *log, const struct log_access_line *line,

@@ -92,6 +92,7 @@ struct log_access_details {
     int64_t wall_ms;      /* the time, in milliseconds since 1970; 0: now */
     uint64_t duration_ns; /* from the first byte of the request to the last of the answer */
     uint64_t receive_ns;  /* of it, until the answer was decided */
+    uint64_t waited_ns;   /* of the duration, for the disk while the loop served others */
     enum log_cache cache;
     struct span site; /* its name */
     struct span user;

@@ -14,6 +14,7 @@ static const struct word {
     bool optional;
 } words[] = {
     { "cache", "cache", LOG_VALUE_CACHE, false },
+    { "disk", "disk_us", LOG_VALUE_DISK_US, false },
     { "duration", "duration_us", LOG_VALUE_DURATION_US, false },
     { "host", "host", LOG_VALUE_HOST, false },
     { "id", "id", LOG_VALUE_ID, false },
@@ -31,9 +32,9 @@ static const struct word {
 
 enum { WORDS = sizeof(words) / sizeof(words[0]) };
 
-const char *const log_layout_words[] = { "cache",    "duration", "host", "id",   "phases",
-                                         "protocol", "scheme",   "site", "time", "tls",
-                                         "user",     "via",      NULL };
+const char *const log_layout_words[] = { "cache",  "disk",     "duration", "host", "id",
+                                         "phases", "protocol", "scheme",   "site", "time",
+                                         "tls",    "user",     "via",      NULL };
 
 /* ---- the formats that weir has ---- */
 
@@ -51,6 +52,7 @@ static bool is_number(enum log_value value)
     case LOG_VALUE_DURATION_US:
     case LOG_VALUE_RECEIVE_US:
     case LOG_VALUE_SEND_US:
+    case LOG_VALUE_DISK_US:
     case LOG_VALUE_SAMPLE:
         return true;
     default:

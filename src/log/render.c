@@ -113,6 +113,8 @@ static struct span put_own(char *out, enum log_value value, const struct source 
         return put_number(out, details->receive_ns / 1000);
     case LOG_VALUE_SEND_US:
         return put_number(out, (details->duration_ns - details->receive_ns) / 1000);
+    case LOG_VALUE_DISK_US:
+        return put_number(out, details->waited_ns / 1000);
     case LOG_VALUE_ID:
         return put_id(out, line->id);
     case LOG_VALUE_SAMPLE:

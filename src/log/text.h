@@ -32,7 +32,7 @@ static inline void log_text_measure(struct log_text *text)
 {
     text->plain = scan_log_unsafe(text->raw.at, text->raw.len) == text->raw.len;
     if (text->how == ESCAPE_WORD && text->raw.len > 0)
-        text->plain = text->plain && memchr(text->raw.at, ' ', text->raw.len) == NULL;
+        text->plain = text->plain && scan_target_end(text->raw.at, text->raw.len) == text->raw.len;
     text->len = text->plain ? text->raw.len : escape_text(NULL, SIZE_MAX, text->raw, text->how);
 }
 

@@ -15,7 +15,7 @@ enum {
     UNEVEN_LOAD = 50,
     UNEVEN_LOAD_SHARE = 4, /* or this part of the busier reactor's, whichever is more */
     UNEVEN_COUNT = 4,
-    UNEVEN_COUNT_SHARE = 8, /* likewise. More than choose_owner of loop.c allows, a twentieth */
+    UNEVEN_COUNT_SHARE = 8, /* likewise. More than model_owner_choose allows, a twentieth */
     MEASURED = 100,         /* turns in a window, about */
     PATIENCE = 3,           /* windows that are uneven before a handover */
     FRESH = 2,              /* windows for which a measurement is valid */

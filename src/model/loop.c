@@ -4,6 +4,7 @@
 #include "base/duration.h"
 #include "log/error.h"
 #include "model/model.h"
+#include "model/owner.h"
 #include "model/threads.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -54,7 +55,7 @@ struct model_loop *model_loops_new(struct server *server, unsigned count,
         loop->server = server;
         loop->first = first;
         loop->count = count;
-        loop->index = i;
+        loop->index = loop->next_choice = i;
         loop->connections_max = (server->connections_max + count - 1) / count;
         loop->files_max = SIZE_MAX;
         loop->wake_fd = -1;
@@ -125,11 +126,6 @@ void model_loop_read_signals(struct model_loop *loop)
 
 /* ---- counting connections ---- */
 
-static unsigned live_of(const struct model_loop *loop)
-{
-    return atomic_load_explicit(&loop->live, memory_order_relaxed);
-}
-
 void model_loop_count_out(struct model_loop *loop)
 {
     unsigned live = atomic_fetch_sub_explicit(&loop->live, 1, memory_order_release);
@@ -146,29 +142,6 @@ void model_loop_ended(struct model_loop *loop)
         wake_loop(loop);
 }
 
-/* The loop with the fewest connections. This loop is preferred while it has nearly as few and is
- * not full, because a handover costs more than a little unevenness. */
-static struct model_loop *choose_owner(struct model_loop *loop)
-{
-    struct model_loop *emptiest = loop;
-    unsigned mine = live_of(loop), least = mine;
-    for (unsigned i = 0; i < loop->count; i++) {
-        struct model_loop *each = model_loop_at(loop, i);
-        unsigned live = live_of(each);
-        if (live < least) {
-            least = live;
-            emptiest = each;
-        }
-    }
-    unsigned margin = least / 20 > 2 ? least / 20 : 2;
-    return mine > least + margin || mine >= loop->connections_max ? emptiest : loop;
-}
-
-static bool is_loop_full(const struct model_loop *loop)
-{
-    return live_of(loop) >= loop->connections_max;
-}
-
 /* ---- space for new connections ---- */
 
 static bool may_accept(const struct model_loop *loop)
@@ -181,7 +154,7 @@ bool model_loop_may_listen(struct model_loop *loop)
     if (!may_accept(loop) || loop->now_ns < loop->listen_again_ns)
         return false;
     loop->listen_again_ns = 0;
-    if (loop->now_ns < loop->space_again_ns && is_loop_full(choose_owner(loop)))
+    if (loop->now_ns < loop->space_again_ns && model_owner_is_full(model_owner_choose(loop)))
         return false;
     loop->space_again_ns = 0;
     return true;
@@ -202,7 +175,7 @@ static void request_space(struct model_loop *loop)
 static void give_space(struct model_loop *loop)
 {
     uint64_t again_ns;
-    if (atomic_exchange(&loop->space_wanted, false) && is_loop_full(loop) && !loop->draining)
+    if (atomic_exchange(&loop->space_wanted, false) && model_owner_is_full(loop) && !loop->draining)
         (void)model_idle_close_longest(loop, &again_ns);
 }
 
@@ -212,7 +185,7 @@ static bool make_space(struct model_loop *loop)
     bool closed = !loop->draining && model_idle_close_longest(loop, &loop->space_again_ns);
     if (!closed)
         request_space(loop);
-    return closed && !is_loop_full(loop); /* some models close later */
+    return closed && !model_owner_is_full(loop); /* some models close later */
 }
 
 /* ---- from loop to loop ---- */
@@ -343,7 +316,7 @@ void model_loop_place(struct model_loop *loop, int listener_fd, int fd)
     struct os_socket_address address = { .len = sizeof(address.storage) };
     if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) < 0)
         address.storage.ss_family = AF_UNSPEC; /* the peer is gone */
-    place_on(loop, choose_owner(loop), fd,
+    place_on(loop, model_owner_choose(loop), fd,
              (struct session_origin){ peer_of(&address), is_for_tls(loop, listener_fd), false });
 }
 
@@ -364,8 +337,8 @@ bool model_loop_accept(struct model_loop *loop, int listener_fd)
     struct ipc_fdpass_origin from; /* a message of the master sets `tls`, too */
     from.tls = is_for_tls(loop, listener_fd);
     for (unsigned i = 0; i < LOOP_ACCEPTS; i++) {
-        struct model_loop *owner = choose_owner(loop);
-        if (is_loop_full(owner)) {
+        struct model_loop *owner = model_owner_choose(loop);
+        if (model_owner_is_full(owner)) {
             if (i > 0)
                 return true; /* perhaps none waits: no connection has to make space */
             if (!make_space(loop)) {

@@ -25,7 +25,7 @@ struct model_loop;
 struct server;
 
 enum {
-    LOOP_ACCEPTS = 64,            /* connections accepted before other work gets its turn */
+    LOOP_ACCEPTS = 16,            /* connections accepted before other work gets its turn */
     LOOP_HANDED_MAX = 256,        /* connections on their way to one loop */
     LOOP_TURN_BYTES = 2048 * 1024 /* sent to one connection before other work gets its turn */
 };
@@ -68,7 +68,8 @@ struct model_loop {
     struct server *server;
     struct model_loop *first; /* of an array of `count` structs of kind->bytes each */
     unsigned count;
-    unsigned index; /* in the array */
+    unsigned index;       /* in the array */
+    unsigned next_choice; /* the next loop whose connections are counted for a new one */
     unsigned connections_max;
     int wake_fd;                  /* an eventfd; any thread writes to it */
     size_t files_max;             /* a connection's descriptor is below this */

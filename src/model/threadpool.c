@@ -10,6 +10,9 @@
  *      ^                     |
  *      +----- release -------+   parked: epoll watches it with EPOLLONESHOT
  *
+ * A new connection whose input has not arrived is parked by the reactor. With input it enters the
+ * queue.
+ *
  * To park a connection, a thread first arms the descriptor and then releases the connection. In the
  * other order, the reactor could close the connection at its deadline, and the thread would arm a
  * new connection with the same descriptor. So epoll may report a connection that the reactor does
@@ -47,6 +50,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #define CHECK_NS DURATION_SECOND
 
@@ -74,14 +78,28 @@ static void report_late_connection(const struct model_threadpool *pool)
                       (double)pool->server->shared->header_timeout_ns / (double)DURATION_SECOND);
 }
 
+/* Most clients connect before they send. A thread would be woken to find no input. The policy
+ * `sticky` gives each connection a thread for good. */
+static bool may_park_at_once(const struct model_threadpool *pool, int fd)
+{
+    char byte;
+    return !pool->server->pool_sticky && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           errno == EAGAIN;
+}
+
 static bool queue_accepted(struct model_reactor *r, int fd, struct session_origin origin)
 {
     struct model_threadpool *pool = r->place;
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
-    atomic_store_explicit(&c->owner, &model_poolthread_owner, memory_order_relaxed);
     model_wheel_add(&r->loop.wheel, &c->timer, r->loop.now_ns + CHECK_NS);
+    if (may_park_at_once(pool, fd) &&
+        model_connection_watch(r, c, MODEL_EVENT_PLACED, MODEL_INPUT_EVENTS | EPOLLONESHOT)) {
+        atomic_store_explicit(&c->owner, r, memory_order_relaxed);
+        return true;
+    }
+    atomic_store_explicit(&c->owner, &model_poolthread_owner, memory_order_relaxed);
     c->queued_ns = r->loop.now_ns;
     if (model_queue_push(&pool->queue, &fd, 1) == 1) {
         stats_writer_add(&r->loop.thread.stats, STATS_queue_entered, 1);

@@ -38,8 +38,10 @@ void model_wheel_remove(struct model_wheel *wheel, struct model_wheel_node *node
 struct model_wheel_node *model_wheel_next(struct model_wheel *wheel, struct model_wheel_node *node);
 
 /* The most timers that a loop acts on in one turn. Many deadlines fall into the same tick, such as
- * those of clients that came together. The other clients would wait for all of them. */
-enum { WHEEL_TURN_MAX = 32 };
+ * those of clients that came together. The other clients would wait for all of them. The end of a
+ * connection that does not take its answer is the most expensive: the kernel frees up to 128 KiB.
+ * Each further turn costs an epoll_wait that does not wait, a small part of 8 such ends. */
+enum { WHEEL_TURN_MAX = 8 };
 
 /* Removes and returns one node whose tick has passed, or NULL. The caller repeats it until it
  * returns NULL, or WHEEL_TURN_MAX times; model_wheel_next_ns then tells that more have passed.

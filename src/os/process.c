@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
@@ -80,6 +81,15 @@ void os_process_lower_priority(void)
 {
     enum { LOWEST = 19 };
     (void)setpriority(PRIO_PROCESS, 0, LOWEST); /* of this thread alone; always allowed */
+}
+
+void os_process_limit_heaps(unsigned count)
+{
+#ifdef M_ARENA_MAX
+    (void)mallopt(M_ARENA_MAX, (int)count);
+#else
+    (void)count;
+#endif
 }
 
 /* A limit of 0 bytes concerns files only. With 1 byte no program gets the memory, either. */

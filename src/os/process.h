@@ -29,6 +29,11 @@ enum { OS_PROCESS_FILES_MAX = 1024 * 1024 };
  * that is less. Returns the limit in force, OS_PROCESS_FILES_MAX at most. */
 size_t os_process_raise_files(void);
 
+/* Lets the threads of this process allocate from `count` heaps at most, the first one included.
+ * glibc makes one for each thread, up to 8 for each CPU, and a heap keeps what its threads once
+ * needed at the same time. Call it before the first thread starts. */
+void os_process_limit_heaps(unsigned count);
+
 /* From now on the kernel writes no memory of this process to a disk when the process crashes, and
  * gives none to a program that stores it. 0 or -errno. */
 MUST_USE int os_process_forbid_core(void);

@@ -144,6 +144,32 @@ size_t os_usage_threads(pid_t pid, struct os_usage_thread *threads, size_t most)
     return count;
 }
 
+static bool is_stuck(pid_t pid, pid_t thread, struct os_usage_stuck *ret_stuck)
+{
+    char name[PATH_SIZE / 2], text[TEXT_MAX];
+    snprintf(name, sizeof(name), "task/%d/stat", (int)thread);
+    const char *state = read_proc_file(pid, name, text) == 0 ? strrchr(text, ')') : NULL;
+    if (!state || strncmp(state, ") D", 3) != 0)
+        return false;
+    *ret_stuck = (struct os_usage_stuck){ .thread = thread };
+    snprintf(name, sizeof(name), "task/%d/wchan", (int)thread);
+    if (read_proc_file(pid, name, text) == 0 && strcmp(text, "0") != 0)
+        snprintf(ret_stuck->where, sizeof(ret_stuck->where), "%.40s", text);
+    return true;
+}
+
+bool os_usage_find_stuck(pid_t pid, struct os_usage_stuck *ret_stuck)
+{
+    enum { THREADS_MAX = 1024 };
+    struct os_usage_thread *threads = calloc(THREADS_MAX, sizeof(*threads));
+    const size_t count = threads ? os_usage_threads(pid, threads, THREADS_MAX) : 0;
+    bool found = false;
+    for (size_t i = 0; i < count && !found; i++)
+        found = is_stuck(pid, threads[i].id, ret_stuck);
+    free(threads);
+    return found;
+}
+
 uint64_t os_usage_started(pid_t pid)
 {
     struct os_usage usage;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -27,6 +28,15 @@ struct os_usage_thread {
 
 /* Lists at most `most` threads of a process. Returns how many were written. */
 size_t os_usage_threads(pid_t pid, struct os_usage_thread *threads, size_t most);
+
+/* A thread that waits in the kernel, where no signal ends the wait (state D). */
+struct os_usage_stuck {
+    pid_t thread;
+    char where[48]; /* the kernel's function; empty: no permission to read it */
+};
+
+/* Whether such a thread of the process is found. */
+bool os_usage_find_stuck(pid_t pid, struct os_usage_stuck *ret_stuck);
 
 /* Its `started`, or 0. */
 uint64_t os_usage_started(pid_t pid);

@@ -202,8 +202,8 @@ static bool are_filled(const struct rules_pattern *pattern, const struct rules_c
     return true;
 }
 
-static bool form_covers(const struct rules_pattern *pattern, struct span path,
-                        struct rules_captures *ret_captures)
+static inline bool form_covers(const struct rules_pattern *pattern, struct span path,
+                               struct rules_captures *ret_captures)
 {
     const size_t len = pattern->literal_len;
     const struct span rest = span_skip(path, len);
@@ -226,7 +226,8 @@ bool rules_pattern_matches_rest(const struct rules_pattern *pattern, struct span
 {
     const struct span literal = span_first(pattern->text, pattern->literal_len);
     return (literal.len <= sizeof(pattern->head) || span_starts(path, literal)) &&
-           form_covers(pattern, path, ret_captures) && are_filled(pattern, ret_captures);
+           form_covers(pattern, path, ret_captures) &&
+           (pattern->filled == 0 || are_filled(pattern, ret_captures));
 }
 
 bool rules_pattern_matches(const struct rules_pattern *pattern, struct span path,

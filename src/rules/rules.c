@@ -16,16 +16,37 @@ static inline bool covers(const struct rules_rule *rule, struct span path, uint6
            rules_pattern_matches_rest(&rule->pattern, path, ret_captures);
 }
 
+size_t rules_index_storage(const struct rules *rules)
+{
+    return rules_index_bytes(rules->count) + rules_index_bytes(rules->list_count);
+}
+
+void rules_use_index(struct rules *rules, uint64_t *storage)
+{
+    uint64_t *const behind = storage + rules_index_bytes(rules->count) / sizeof(*storage);
+    for (unsigned i = 0; i < rules->count; i++)
+        rules_index_add(storage, rules->count, i, &rules->rule[i].pattern);
+    for (unsigned i = 0; i < rules->list_count; i++)
+        rules_index_add(behind, rules->list_count, i, &rules->list[i].pattern);
+    rules->index = rules_index_over(storage, rules->count);
+    rules->list_index = rules_index_over(behind, rules->list_count);
+}
+
 /* The first rule of the list that covers the path decides. */
 static void find_in_list(const struct rules *rules, struct span path, uint64_t head,
                          struct rules_match *match)
 {
-    for (unsigned i = 0; i < rules->list_count; i++) {
-        const struct rules_rule *rule = &rules->list[i];
-        if (!covers(rule, path, head, &match->captures))
-            continue;
-        match->actor = rule;
-        return;
+    const unsigned count = rules->list_count;
+    for (unsigned word = 0; word * RULES_INDEX_BITS < count; word++) {
+        uint64_t left = rules_index_find(&rules->list_index, count, head, word);
+        for (; left != 0; left &= left - 1) {
+            const struct rules_rule *rule =
+                &rules->list[word * RULES_INDEX_BITS + (unsigned)__builtin_ctzll(left)];
+            if (!covers(rule, path, head, &match->captures))
+                continue;
+            match->actor = rule;
+            return;
+        }
     }
 }
 
@@ -48,6 +69,25 @@ static void take_choices(const struct rules_rule *rule, struct rules_match *matc
         match->pages = rule;
 }
 
+/* Rule number `i` covers the path. */
+static inline void take_rule(const struct rules_rule *rule, unsigned i,
+                             const struct rules_captures *captures, struct rules_match *match)
+{
+    match->bits[i / 64] |= UINT64_C(1) << i % 64;
+    if (rule->field_count > 0)
+        match->last = i;
+    take_choices(rule, match);
+    if (rule->network_count > 0)
+        match->gate = rule;
+    if (rule->has_cors)
+        match->cors = rule;
+    if (rule->action == RULES_SERVE)
+        return;
+    match->actor = rule;
+    for (unsigned star = 0; star < rule->pattern.stars; star++)
+        match->captures.part[star] = captures->part[star];
+}
+
 void rules_find(const struct rules *rules, struct span path, struct rules_match *ret_match)
 {
     struct rules_captures captures;
@@ -61,23 +101,13 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
     ret_match->actor = ret_match->gate = ret_match->cors = ret_match->pages = NULL;
     ret_match->dictionary = NULL;
     ret_match->is_private = false;
-    const struct rules_rule *const end = rules->rule + rules->count;
-    for (const struct rules_rule *rule = rules->rule; rule < end; rule++) {
-        if (!covers(rule, path, head, &captures))
-            continue;
-        const unsigned i = (unsigned)(rule - rules->rule);
-        ret_match->bits[i / 64] |= UINT64_C(1) << i % 64;
-        if (rule->field_count > 0)
-            ret_match->last = i;
-        take_choices(rule, ret_match);
-        if (rule->network_count > 0)
-            ret_match->gate = rule;
-        if (rule->has_cors)
-            ret_match->cors = rule;
-        if (rule->action == RULES_SERVE)
-            continue;
-        ret_match->actor = rule;
-        ret_match->captures = captures;
+    for (unsigned word = 0; word * RULES_INDEX_BITS < rules->count; word++) {
+        uint64_t left = rules_index_find(&rules->index, rules->count, head, word);
+        for (; left != 0; left &= left - 1) {
+            const unsigned i = word * RULES_INDEX_BITS + (unsigned)__builtin_ctzll(left);
+            if (covers(&rules->rule[i], path, head, &captures))
+                take_rule(&rules->rule[i], i, &captures, ret_match);
+        }
     }
     if (!ret_match->actor)
         find_in_list(rules, path, head, ret_match);
@@ -87,9 +117,16 @@ const struct rules_rule *rules_keeper(const struct rules *rules, struct span pat
 {
     struct rules_captures captures;
     const uint64_t head = rules_pattern_head(path);
-    for (unsigned i = rules->count; i-- > 0;)
-        if (rules->rule[i].auth != RULES_UNSET && covers(&rules->rule[i], path, head, &captures))
-            return &rules->rule[i];
+    for (unsigned word = (rules->count + RULES_INDEX_BITS - 1) / RULES_INDEX_BITS; word-- > 0;) {
+        uint64_t left = rules_index_find(&rules->index, rules->count, head, word);
+        while (left != 0) {
+            const unsigned bit = RULES_INDEX_BITS - 1 - (unsigned)__builtin_clzll(left);
+            const struct rules_rule *rule = &rules->rule[word * RULES_INDEX_BITS + bit];
+            if (rule->auth != RULES_UNSET && covers(rule, path, head, &captures))
+                return rule;
+            left ^= UINT64_C(1) << bit;
+        }
+    }
     return NULL;
 }
 

@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include "rules/index.h"
 #include "rules/network.h"
 #include "rules/target.h"
 
@@ -81,6 +82,7 @@ struct rules {
     unsigned count;                /* at most RULES_MAX */
     const struct rules_rule *list; /* rules with actions alone: the first decides */
     unsigned list_count;
+    struct rules_index index, list_index; /* of both lists (rules_use_index); zeroed: none */
 };
 
 /* The rules that cover one path. */
@@ -101,6 +103,13 @@ struct rules_match {
     const struct rules_rule *pages; /* the last rule with error_pages; NULL: none */
     bool is_private; /* set by the caller: the answer is for clients with a password */
 };
+
+/* Bytes of storage that rules_use_index needs for the index of both lists. */
+size_t rules_index_storage(const struct rules *rules);
+
+/* Makes the index of both lists in zeroed storage, which `rules` borrows. Call it when all patterns
+ * are final. Without it each request tries all patterns. */
+void rules_use_index(struct rules *rules, uint64_t *storage);
 
 /* Whether the answer depends on more than the path, so that each request has to be checked. */
 static inline bool rules_match_is_guarded(const struct rules_match *match)

@@ -29,23 +29,44 @@ static size_t star_len(struct span at_star)
     return span_starts(at_star, SPAN("**")) ? 2 : 1;
 }
 
-static unsigned count_stars(struct span text)
+/* Adds the pieces of the text from `at` to `end`, and returns the number of stars between them. */
+static unsigned add_pieces(struct rules_target *target, unsigned place, size_t at, size_t end)
 {
     unsigned stars = 0;
-    for (size_t i = 0; i < text.len;) {
-        const bool star = text.at[i] == '*';
-        stars += star;
-        i += star ? star_len(span_skip(text, i)) : 1;
+    for (size_t begin = at;; stars++) {
+        while (at < end && target->text.at[at] != '*')
+            at++;
+        if (place + stars < sizeof(target->piece) / sizeof(target->piece[0]))
+            target->piece[place + stars] =
+                (struct rules_target_piece){ (uint16_t)begin, (uint16_t)(at - begin) };
+        if (at == end)
+            return stars;
+        at += star_len(span_skip(span_first(target->text, end), at));
+        begin = at;
     }
-    return stars;
 }
 
 /* Each star stands for the one at the same place of the pattern. */
 static void set_stars(struct rules_target *target)
 {
-    target->stars = count_stars(target->text);
+    const size_t begin = target->origin_len, end = target->path_end;
+    target->path_stars = add_pieces(target, 0, begin, end);
+    target->stars = target->path_stars +
+                    add_pieces(target, target->path_stars + 1, end, target->text.len);
     for (unsigned i = 0; i < RULES_STARS_MAX; i++)
         target->star_of[i] = (uint8_t)i;
+}
+
+/* Whether no byte has to become an escape, and no slash of the path is dropped. */
+static bool is_ready(const struct rules_target *target)
+{
+    for (size_t i = target->origin_len; i < target->text.len; i++) {
+        const bool doubles = target->text.at[i] == '/' && i > target->origin_len &&
+                             i < target->path_end && target->text.at[i - 1] == '/';
+        if (doubles || (unsigned char)target->text.at[i] >= 0x7f)
+            return false;
+    }
+    return true;
 }
 
 static bool has_dot_segment(struct span path)
@@ -126,6 +147,7 @@ bool rules_target_parse_redirect(struct span text, struct rules_target *ret_targ
         if (text.at[i] == '?' || text.at[i] == '#')
             target.path_end = i;
     target.has_query = target.path_end < text.len && text.at[target.path_end] == '?';
+    target.is_ready = is_ready(&target);
     set_stars(&target);
     *ret_target = target;
     return true;
@@ -150,7 +172,7 @@ bool rules_target_parse_rewrite(struct span text, struct rules_target *ret_targe
     }
     if (has_dot_segment(text))
         return refuse_target(ret_reason, "has a segment `.` or `..`");
-    *ret_target = (struct rules_target){ .text = text, .path_end = text.len };
+    *ret_target = (struct rules_target){ .text = text, .path_end = text.len, .is_ready = true };
     set_stars(ret_target);
     return true;
 }
@@ -158,7 +180,8 @@ bool rules_target_parse_rewrite(struct span text, struct rules_target *ret_targe
 /* ---- writing ---- */
 
 /* Bytes that stand for themselves in a path and in a query (RFC 3986 sections 3.3 and 3.4). In a
- * query, `&` and the like would separate its parts. */
+ * query, `&` and the like would separate its parts. A slash of a path is no such byte: two that
+ * meet become one. */
 enum { IN_PATH = 1, IN_QUERY = 2, ANYWHERE = 4 };
 
 static const unsigned char plain_in[256] = {
@@ -169,7 +192,6 @@ static const unsigned char plain_in[256] = {
     ['.'] = IN_PATH | IN_QUERY,
     ['_'] = IN_PATH | IN_QUERY,
     ['~'] = IN_PATH | IN_QUERY,
-    ['/'] = IN_PATH,
     ['!'] = IN_PATH,
     ['$'] = IN_PATH,
     ['&'] = IN_PATH,
@@ -192,55 +214,75 @@ struct writer {
     int where;    /* which bytes of the request are plain */
     const struct rules_target *target;
     const struct rules_captures *captures;
-    unsigned star; /* the next one of the target */
 };
 
-/* Appends bytes of the target's own text, or bytes of the request. Bytes that may not stand for
- * themselves become escapes. */
-static void add_bytes(const struct writer *w, struct span text, bool all_plain, bool own)
+/* Writes a byte that is not plain, and returns the place behind it. At most 3 bytes are written. */
+static size_t write_other(const struct writer *w, char *at, size_t len, unsigned char c, bool own)
 {
-    enum { ESCAPE_BYTES = 3 };
     static const char digits[] = "0123456789ABCDEF";
-    struct buf *out = w->out;
-    char *at = out->at;
-    size_t len = out->len;
-    const size_t most = out->size;
-    const bool fits = text.len <= (most - len) / ESCAPE_BYTES;
 
-    for (size_t i = 0; i < text.len; i++) {
-        const unsigned char c = (unsigned char)text.at[i];
-        if (c == '/' && w->path && len > w->least && at[len - 1] == '/')
-            continue;
-        if (!fits && most - len < ESCAPE_BYTES) {
-            out->overflow = true;
-            break;
-        }
-        if (all_plain || (own ? c < 0x7f : (plain_in[c] & w->where) != 0)) {
-            at[len++] = (char)c;
-            continue;
-        }
+    if (c == '/' && w->path) {
+        if (len == w->least || at[len - 1] != '/')
+            at[len++] = '/';
+    } else if (w->where == ANYWHERE || (own && c < 0x7f)) {
+        at[len++] = (char)c;
+    } else {
         at[len++] = '%';
         at[len++] = digits[c >> 4];
         at[len++] = digits[c & 15];
     }
+    return len;
+}
+
+/* Appends bytes of the request, or `own` bytes of the target's text. Bytes that may not stand for
+ * themselves become escapes. */
+static void add_escaped(const struct writer *w, struct span text, bool own)
+{
+    enum { ESCAPE_BYTES = 3 };
+    struct buf *out = w->out;
+    char *const at = out->at;
+    size_t len = out->len;
+    const size_t most = out->size;
+    const int where = w->where;
+
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.at[i];
+        if (most - len < ESCAPE_BYTES) {
+            out->overflow = true;
+            break;
+        }
+        if (plain_in[c] & where)
+            at[len++] = (char)c;
+        else
+            len = write_other(w, at, len, c, own);
+    }
     out->len = len;
 }
 
-/* Appends text of the target, with the parts of the request for its stars. The text is encoded
- * already, except for bytes that no URL has. */
-static void add_text(struct writer *w, struct span text)
+/* Appends a piece of the target. It is encoded already, except for bytes that no URL has. */
+static void add_piece(const struct writer *w, struct rules_target_piece piece)
 {
-    const bool all_plain = w->where == ANYWHERE;
+    struct span own = span_of(w->target->text.at + piece.at, piece.len);
+    const struct buf *out = w->out;
+    if (piece.len == 0)
+        return;
+    if (!w->target->is_ready) {
+        add_escaped(w, own, true);
+        return;
+    }
+    if (w->path && own.at[0] == '/' && out->len > w->least && out->at[out->len - 1] == '/')
+        own = span_skip(own, 1);
+    buf_add(w->out, own);
+}
 
-    while (text.len > 0) {
-        const char *star = memchr(text.at, '*', text.len);
-        const struct span own = span_first(text, star ? (size_t)(star - text.at) : text.len);
-        add_bytes(w, own, all_plain, true);
-        text = span_skip(text, own.len);
-        if (text.len == 0)
-            break;
-        text = span_skip(text, star_len(text));
-        add_bytes(w, w->captures->part[w->target->star_of[w->star++]], all_plain, false);
+/* Appends the pieces from `first` on, with the parts of the request for the stars behind them. */
+static void add_parts(const struct writer *w, unsigned first, unsigned star, unsigned end)
+{
+    const struct rules_target *target = w->target;
+    add_piece(w, target->piece[first]);
+    for (; star < end; star++) {
+        add_escaped(w, w->captures->part[target->star_of[star]], false);
+        add_piece(w, target->piece[++first]);
     }
 }
 
@@ -248,30 +290,34 @@ void rules_target_add_location(const struct rules_target *target,
                                const struct rules_captures *captures, bool has_query,
                                struct span query, struct buf *out)
 {
-    const struct span text = target->text;
     struct writer w = {
         .out = out, .target = target, .captures = captures, .where = IN_PATH, .path = true
     };
 
-    buf_add(out, span_first(text, target->origin_len));
+    buf_add(out, span_first(target->text, target->origin_len));
     w.least = out->len;
-    add_text(&w, span_skip(span_first(text, target->path_end), target->origin_len));
+    add_parts(&w, 0, 0, target->path_stars);
     if (has_query && !target->has_query) {
         buf_add_char(out, '?');
         buf_add(out, query);
     }
+    if (target->path_end == target->text.len)
+        return;
     w.path = false;
     w.where = IN_QUERY;
-    add_text(&w, span_skip(text, target->path_end));
+    add_parts(&w, target->path_stars + 1, target->path_stars, target->stars);
 }
 
 void rules_target_add_path(const struct rules_target *target, const struct rules_captures *captures,
                            struct buf *out)
 {
-    struct writer w = {
-        .out = out, .target = target, .captures = captures, .where = ANYWHERE, .path = true
+    const struct writer w = {
+        .out = out,
+        .least = out->len,
+        .target = target,
+        .captures = captures,
+        .where = ANYWHERE,
+        .path = true,
     };
-
-    w.least = out->len;
-    add_text(&w, target->text);
+    add_parts(&w, 0, 0, target->path_stars);
 }

@@ -17,12 +17,22 @@
 
 enum { RULES_TARGET_MAX = 1024 };
 
+/* A part of a target's text that has no star. */
+struct rules_target_piece {
+    uint16_t at, len;
+};
+
 struct rules_target {
     struct span text;  /* borrowed from the caller */
     size_t origin_len; /* bytes of scheme and host; 0: a path of the same host */
     size_t path_end;   /* where the path ends in `text`: at the query, the fragment or the end */
     bool has_query;
+    bool is_ready; /* `text` is sent as it stands; otherwise some of its bytes become escapes */
     unsigned stars;
+    unsigned path_stars; /* of them: before path_end */
+    /* The text between the stars: path_stars + 1 pieces up to path_end, then those behind it. Only
+     * of a target with at most RULES_STARS_MAX stars. */
+    struct rules_target_piece piece[RULES_STARS_MAX + 2];
     uint8_t star_of[RULES_STARS_MAX]; /* the place of the pattern's star that each star stands for:
                                          the same, unless the caller sets another */
 };
@@ -40,7 +50,8 @@ void rules_target_add_location(const struct rules_target *target,
                                const struct rules_captures *captures, bool has_query,
                                struct span query, struct buf *out);
 
-/* Appends the path that a rewrite leads to. It begins with one slash, and is not normalised: a part
- * may make a segment `.` or `..` together with the text around it. */
+/* Appends the decoded path of a target without scheme and host, up to its query or fragment. It
+ * begins with one slash, and is not normalised: a part may make a segment `.` or `..` together with
+ * the text around it. */
 void rules_target_add_path(const struct rules_target *target, const struct rules_captures *captures,
                            struct buf *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/capacity.h"
 
+#include "log/error.h"
 #include "os/group.h"
 #include "os/process.h"
 #include "server/resources.h"
@@ -15,6 +16,7 @@ enum {
     FILES_OF_WORKER = 48,  /* logs, signals, channels to the master, a message from one */
     FILES_OF_THREAD = 8,   /* an epoll set or ring, an eventfd, and what a lookup has open */
     FILES_OF_FETCHER = 6,  /* the forms of a file, and a page in Markdown or a folder */
+    FILES_OF_LISTER = 2,   /* a folder, and the target of a link or the README */
     FILES_OF_SITE = 2,     /* its folder, and its error pages */
     OPEN_FILES_SHARE = 4,  /* this part of the other descriptors is for large files */
     CACHE_FILES_SHARE = 2, /* of those: the rest is for files that left the cache in an answer */
@@ -33,6 +35,13 @@ void server_capacity_workers(const struct config *config, const struct model *mo
     else
         *ret_threads = model->threads == MODEL_PER_CPU ? os_process_cpus(0)
                                                        : (unsigned)model->threads;
+}
+
+void server_capacity_warn(const struct config *config, const struct model *model)
+{
+    if (model->threads < 0 && config->threads > 0)
+        log_error(LOG_WARNING, "model %s has no setting for threads; `threads = %u` is ignored",
+                  model->name, config->threads);
 }
 
 static size_t smaller_count(size_t a, size_t b)
@@ -62,8 +71,8 @@ static size_t error_folders_of(const struct config *config)
 static size_t reserved_files(const struct config *config, unsigned threads)
 {
     return FILES_OF_WORKER + SESSION_FETCHERS * FILES_OF_FETCHER +
-           threads * (FILES_OF_THREAD + listeners_of(config)) + config->site_count * FILES_OF_SITE +
-           error_folders_of(config);
+           SESSION_LISTERS * FILES_OF_LISTER + threads * (FILES_OF_THREAD + listeners_of(config)) +
+           config->site_count * FILES_OF_SITE + error_folders_of(config);
 }
 
 struct server_capacity server_capacity_of(const struct config *config, const struct model *model,

@@ -12,6 +12,9 @@
 void server_capacity_workers(const struct config *config, const struct model *model,
                              unsigned *ret_workers, unsigned *ret_threads);
 
+/* A warning if the configuration has a number of threads that `model` ignores. */
+void server_capacity_warn(const struct config *config, const struct model *model);
+
 /* How a worker shares its descriptors. Together with those that it reserves for itself, they are no
  * more than it may have. */
 struct server_capacity {

@@ -266,13 +266,6 @@ bool server_generation_is_ready(const struct server_generation *g)
     return true;
 }
 
-static void warn_of_threads(const struct server_generation *g)
-{
-    if (g->model->threads < 0 && g->config->threads > 0)
-        log_error(LOG_WARNING, "model %s has no setting for threads; `threads = %u` is ignored",
-                  g->model->name, g->config->threads);
-}
-
 static int begin_dispatch(struct server_generation *g)
 {
     size_t count;
@@ -300,7 +293,7 @@ int server_generation_go(struct server_generation *g)
         return fail_to(g, "reach the workers", "", -errno);
     close_pipe(g->go_pipe);
     server_logs_use_error(&g->logs);
-    warn_of_threads(g);
+    server_capacity_warn(g->config, g->model);
     g->limit_ns = 0;
     g->state = GENERATION_SERVING;
     return 0;
@@ -392,10 +385,7 @@ bool server_generation_reap(struct server_generation *g, pid_t pid, int status)
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     char text[160];
     server_slot_describe_end(text, sizeof(text), pid, status);
-    ipc_mailbox_close(&slot->logs);
-    slot->pid = 0;
-    slot->ready = false;
-    slot->predecessor = pid;
+    server_slot_empty(slot);
     unsigned index = (unsigned)(slot - g->slots);
     if (g->dispatch)
         server_dispatch_down(g->dispatch, index);
@@ -469,6 +459,19 @@ void server_generation_free(struct server_generation *g, struct server_addresses
 
 /* ---- time ---- */
 
+/* Kills the workers that are left, and gives up those that do not end. */
+static void kill_workers(struct server_generation *g, const struct server_generation_host *host,
+                         uint64_t now)
+{
+    g->over = true;
+    g->killed_ns = g->killed_ns > 0 ? g->killed_ns : now;
+    g->limit_ns = now + KILL_AGAIN_MS * DURATION_MS;
+    signal_workers(g, SIGKILL);
+    for (unsigned i = 0; g->slots && i < g->workers; i++)
+        if (g->slots[i].pid > 0 && server_slot_abandon(&g->slots[i], g->killed_ns, now))
+            *host->abandoned = true;
+}
+
 void server_generation_tick(struct server_generation *g, struct server_addresses *addresses,
                             const struct server_generation_host *host)
 {
@@ -480,13 +483,10 @@ void server_generation_tick(struct server_generation *g, struct server_addresses
         server_dispatch_act(g->dispatch);
     if (g->limit_ns == 0 || now < g->limit_ns)
         return;
-    if (g->state == GENERATION_STARTING) {
+    if (g->state == GENERATION_STARTING)
         server_generation_fail(g, "the workers were not ready in time");
-    } else {
-        g->over = true;
-        signal_workers(g, SIGKILL);
-        g->limit_ns = now + KILL_AGAIN_MS * DURATION_MS;
-    }
+    else
+        kill_workers(g, host, now);
 }
 
 uint64_t server_generation_due_ns(const struct server_generation *g)

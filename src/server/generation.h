@@ -8,7 +8,7 @@
  *   SERVING    a worker that dies is replaced
  *   DRAINING   the workers finish the answers under way, or are killed at the limit. The
  *              generation ends with its last worker. A worker that dies is replaced only if
- *              connections wait in its channel
+ *              connections wait in its channel. A worker that SIGKILL does not end is given up
  *
  * Only the master uses it. Until a generation serves, the reason for a failure is in `why`;
  * afterwards it goes to the error log.
@@ -62,7 +62,8 @@ struct server_generation {
     bool failed; /* it cannot serve */
     bool over;   /* no worker is replaced from now on */
     char why[LOG_ERROR_LINE_MAX];
-    uint64_t limit_ns; /* when the remaining workers are killed; while STARTING, when it counts as
+    uint64_t killed_ns; /* when its workers were killed; 0: they were not */
+    uint64_t limit_ns;  /* when the remaining workers are killed; while STARTING, when it counts as
                           failed; 0: never */
 };
 
@@ -73,6 +74,7 @@ struct server_generation_host {
     void (*leave)(void *context, const struct server_generation *g);
     void *context;
     struct server_stats *stats; /* the statistics that workers count in */
+    bool *abandoned;            /* set when a worker could not be killed */
 };
 
 /* Makes a generation of the configuration in `store`, which it takes: reads the certificates, and

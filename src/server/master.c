@@ -35,11 +35,10 @@ struct master {
     struct server_page page;
     int signal_fd;
     bool has_terminal;
-    bool announced; /* a generation has served, and the readiness was reported */
-    bool stopping;
-    bool failed;
-    bool reload_again;            /* a reload was requested during another one */
-    enum server_follow following; /* why `starting` has the present configuration */
+    bool announced;                   /* a generation has served, and the readiness was reported */
+    bool stopping, failed, abandoned; /* abandoned: since the stop began, a worker did not end */
+    bool reload_again;                /* a reload was requested during another one */
+    enum server_follow following;     /* why `starting` has the present configuration */
     uint64_t drain_ns; /* the end of drain-delay after a stop request; 0: no delay runs */
 
     /* The problems of the reload under way, in lines, for the client; NULL: no reload. */
@@ -282,6 +281,7 @@ static void begin_stop(struct master *m, bool drain)
         log_error(LOG_INFO,
                   "stopping in %g s (drain-delay); until then connections are accepted as before",
                   (double)delay_ns / DURATION_SECOND);
+    m->abandoned = m->stopping && m->abandoned;
     m->stopping = true;
     m->reload_again = false;
     m->following = FOLLOW_NONE;
@@ -479,7 +479,7 @@ int server_master_run(struct config_store *store, const struct server_master_lau
                                                     .stop = asked_to_stop,
                                                     .serving = asked_for_listeners,
                                                     .context = &m };
-    m.host = (struct server_generation_host){ leave_master, &m, &m.stats };
+    m.host = (struct server_generation_host){ leave_master, &m, &m.stats, &m.abandoned };
     m.addresses.other = &m.page.addresses;
     m.page.addresses.other = &m.addresses;
     if (open_management(&m, &asked) < 0) {
@@ -496,5 +496,5 @@ int server_master_run(struct config_store *store, const struct server_master_lau
     server_management_close(&m.management);
     server_listeners_close_all(&m.addresses);
     close(m.signal_fd);
-    return m.failed ? 1 : 0;
+    return m.failed || m.abandoned ? 1 : 0;
 }

@@ -9,6 +9,7 @@
 #include "session/fetch.h"
 #include "session/hosts.h"
 #include "session/ready.h"
+#include "site/allocator.h"
 #include "site/fetch.h"
 #include "site/mime.h"
 #include "site/site.h"
@@ -19,6 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The allocator of cached files has an eighth more than the cache. That is for entries that are out
+ * of the cache and still in use, and for the gaps between blocks. */
+enum { ALLOCATOR_SHARE = 8 };
 
 /* ---- sites ---- */
 
@@ -131,6 +136,7 @@ static int open_site(struct server_resources *resources, const struct config *co
         .etag = etag_of(from),
         .rule_files = from->site_rules,
         .body_max = (size_t)config->cache_file_max_bytes,
+        .allocator = resources->allocator,
         .fields_max = from->rules ? rules_fields_most(from->rules) : 0,
         .open_files_max = capacity->open_files,
     };
@@ -223,6 +229,7 @@ void server_resources_close(struct server_resources *resources)
         site_close(resources->sites[i].site);
     for (unsigned i = 0; resources->sites && i < resources->site_count; i++)
         close_site(&resources->sites[i]);
+    site_allocator_free(resources->allocator);
     auth_memory_free(resources->guard.memory);
     free(resources->access);
     free(resources->challenges);
@@ -276,14 +283,17 @@ int server_resources_open(struct server_resources *resources, const struct confi
     const struct task_limits lanes[TASK_LANES] = {
         [TASK_COMPUTES] = { SESSION_CHECKERS, SESSION_CHECKS_MAX },
         [TASK_FETCHES] = { SESSION_FETCHERS, SESSION_FETCHES_MAX },
+        [TASK_LISTINGS] = { SESSION_LISTERS, SESSION_FETCHES_MAX },
     };
+    if (SITE_ALLOCATOR_IN_USE)
+        resources->allocator = site_allocator_new(limits.bytes + limits.bytes / ALLOCATOR_SHARE);
     shared->cache = site_cache_new(limits, readers);
     shared->tasks = task_pool_new(lanes);
-    shared->fetches = shared->tasks ? site_fetch_new(shared->tasks) : NULL;
+    shared->fetches = shared->tasks ? site_fetch_new(shared->tasks, &shared->listings) : NULL;
     shared->log = access_log;
     shared->stats = stats;
     shared->server_field = config->server_header ? SPAN("Server: weir\r\n") : span_of(NULL, 0);
-    shared->listings_max = (unsigned)config->listings;
+    shared->listings.max = (unsigned)config->listings;
     shared->header_timeout_ns = config->header_timeout_ns;
     shared->body_timeout_ns = config->body_timeout_ns;
     shared->idle_timeout_ns = config->idle_timeout_ns;

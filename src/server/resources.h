@@ -28,8 +28,9 @@ struct server_resources {
     struct site_mime **own_mime; /* of each site; NULL: it has no types of its own */
     struct session_site *sites;
     struct site_options *options;
-    unsigned site_count;          /* elements of the two arrays */
-    struct peer_networks proxies; /* of the setting proxy-protocol */
+    struct site_allocator *allocator; /* of what the cache holds */
+    unsigned site_count;              /* elements of the two arrays */
+    struct peer_networks proxies;     /* of the setting proxy-protocol */
     struct session_forwarding forwarding;
     pthread_t compressing; /* the thread of shared.compressor, once it has started */
     bool compresses;       /* it has */

@@ -22,8 +22,16 @@ struct server_slot {
     struct ipc_mailbox logs; /* for log files that are opened again */
 };
 
+/* The worker has died, or is given up. */
+void server_slot_empty(struct server_slot *slot);
+
 /* The worker has died: sets restart_ns. */
 void server_slot_plan_restart(struct server_slot *slot, uint64_t now_ns);
+
+/* Gives up a worker that was sent SIGKILL at `killed_ns`, and that has not ended long after it: a
+ * thread of it waits in the kernel, usually for a disk. An error says so, and the slot is empty
+ * afterwards. False: the worker still has time. */
+bool server_slot_abandon(struct server_slot *slot, uint64_t killed_ns, uint64_t now_ns);
 
 /* How worker `pid` has ended, as a sentence. `status` is that of wait(2). */
 void server_slot_describe_end(char *out, size_t size, pid_t pid, int status);

@@ -173,6 +173,7 @@ int server_worker_run(const struct server_worker_plan *plan)
 {
     struct server_resources resources = { 0 };
     size_t files = os_process_raise_files();
+    os_process_limit_heaps(os_process_cpus(0)); /* no more threads than that allocate at once */
     struct server_capacity capacity =
         server_capacity_of(plan->config, plan->model, plan->threads, files);
     struct server_worker_plan told = *plan;

@@ -77,7 +77,7 @@ void session_answer_end(struct session_thread *thread, struct session_answer *an
     session_recent_end(thread, answer);
     session_line_end(thread, answer->line, answer->body_sent);
     if (answer->listing)
-        atomic_fetch_sub_explicit(&thread->shared->listings, 1, memory_order_relaxed);
+        site_listing_end(&thread->shared->listings);
     if (answer->held)
         site_cache_release(&answer->entry->cache);
 }
@@ -118,13 +118,13 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
     session_head_stage(x, head);
     struct session_answer *answer = session_answer_open(x, status);
     answer->entry = entry;
-    if (file->body) {
-        answer->memory = span_of(file->body + first, (size_t)len);
+    if (!file->open) {
+        answer->memory = span_of(site_file_body(file) + first, (size_t)len);
     } else {
         answer->file = file;
         answer->file_at = first;
         answer->file_end = first + len;
-        if (__builtin_expect(file->etag.len == 0, 0))
+        if (__builtin_expect(file->etag_len == 0, 0))
             session_variant_request_tags(x, entry);
     }
 }
@@ -139,14 +139,14 @@ static void answer_whole(struct session_exchange *x, struct site_entry *entry,
             return;
     }
     struct buf head = session_head_begin(x, HTTP_OK);
-    if (!x->framing && file->body && file->size <= SESSION_COPY_MAX && !session_head_only(x) &&
-        file->head.len + file->size <= buf_room(&head)) {
-        buf_add(&head, span_of(file->head.at, file->head.len + (size_t)file->size));
+    if (!x->framing && !file->open && file->size <= SESSION_COPY_MAX && !session_head_only(x) &&
+        file->head_len + file->size <= buf_room(&head)) {
+        buf_add(&head, span_of(site_file_head(file).at, file->head_len + (size_t)file->size));
         session_head_stage(x, &head);
         log_staged(x, HTTP_OK, file->size);
         return;
     }
-    buf_add(&head, file->head);
+    buf_add(&head, site_file_head(file));
     answer_file_bytes(x, HTTP_OK, &head, entry, file, 0, file->size);
 }
 
@@ -158,14 +158,14 @@ bool session_answer_next_part(struct session_answer *answer, struct buf *text)
     struct http_range range;
     if (!http_multipart_next(&answer->parts, text, &range))
         return false;
-    while (file->body && answer->parts.left > 0 && range.len <= SESSION_COPY_MAX &&
+    while (!file->open && answer->parts.left > 0 && range.len <= SESSION_COPY_MAX &&
            range.len + HTTP_MULTIPART_FRAMING_MAX <= buf_room(text)) {
-        buf_add(text, span_of(file->body + range.first, (size_t)range.len));
+        buf_add(text, span_of(site_file_body(file) + range.first, (size_t)range.len));
         (void)http_multipart_next(&answer->parts, text, &range); /* `left` says that there is one */
     }
     CHECK(!text->overflow);
-    if (file->body) {
-        answer->memory = span_of(file->body + range.first, (size_t)range.len);
+    if (!file->open) {
+        answer->memory = span_of(site_file_body(file) + range.first, (size_t)range.len);
     } else {
         answer->file_at = range.first;
         answer->file_end = range.first + range.len;
@@ -189,7 +189,8 @@ static void answer_parts(struct session_exchange *x, struct site_entry *entry,
 {
     uint64_t now_ns = x->thread->now_ns;
     uint64_t boundary = hash_bytes(span_of((const char *)&now_ns, sizeof(now_ns)), file->size);
-    struct http_multipart parts = http_multipart_begin(ranges, entry->type, file->size, boundary);
+    struct http_multipart parts =
+        http_multipart_begin(ranges, site_entry_type(entry), file->size, boundary);
     struct buf head = session_head_begin(x, HTTP_PARTIAL_CONTENT);
     http_head_add_length(&head, http_multipart_length(&parts));
     http_multipart_add_type(&parts, &head);
@@ -273,7 +274,7 @@ bool session_answer_is_conditional(const struct session_exchange *x)
 static void answer_conditional(struct session_exchange *x, struct site_entry *entry,
                                const struct site_file *file)
 {
-    struct http_validators current = { file->etag, file->last_modified_s };
+    struct http_validators current = { site_file_etag(file), site_file_last_modified_s(file) };
     enum http_precondition verdict =
         http_precondition_evaluate(x->request, x->head, current, x->thread->wall_s);
     session_trace_note(x, conditional, true);
@@ -297,7 +298,7 @@ static void answer_conditional(struct session_exchange *x, struct site_entry *en
 void session_answer_entry(struct session_exchange *x, struct site_entry *entry, bool owned)
 {
     const struct site_file *file = session_variant_choose(x, entry);
-    if (__builtin_expect(file->head.len == 0, 0))
+    if (__builtin_expect(file->head_len == 0, 0))
         session_answer_page(x, HTTP_SERVICE_UNAVAILABLE, SPAN("Retry-After: 1\r\n"));
     else if (__builtin_expect(!session_answer_is_conditional(x), 1))
         answer_whole(x, entry, file);
@@ -345,7 +346,7 @@ static struct site_entry *find_page_in(struct session_exchange *x, unsigned fold
         return NULL;
     if (*ret_owned)
         (void)session_head_publish(x, entry);
-    if (entry->file[SITE_PLAIN].head.len > 0)
+    if (entry->plain->head_len > 0)
         return entry;
     if (*ret_owned)
         site_cache_release(&entry->cache);
@@ -371,11 +372,11 @@ static struct site_entry *find_own_page(struct session_exchange *x, enum http_st
 void session_answer_own_page(struct session_exchange *x, enum http_status status, struct span extra,
                              struct site_entry *page, bool owned)
 {
-    const struct site_file *file = &page->file[SITE_PLAIN];
+    const struct site_file *file = page->plain;
     struct buf head = session_head_begin_apart(x, status);
     buf_add(&head, extra);
     http_head_add_length(&head, file->size);
-    http_head_add_field(&head, SPAN("Content-Type"), page->type);
+    http_head_add_field(&head, SPAN("Content-Type"), site_entry_type(page));
     session_head_end(x, &head);
     answer_file_bytes(x, status, &head, page, file, 0, file->size);
     if (owned && x->out->answer.open && x->out->answer.entry == page)

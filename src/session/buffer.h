@@ -68,7 +68,7 @@ struct session_answer {
     bool open;
     bool cut;                 /* it ends without its last byte */
     bool held;                /* the answer has a reference to `entry` */
-    bool listing;             /* `entry` counts as one of session_shared.listings */
+    bool listing;             /* `entry` counts in session_shared.listings */
     struct site_entry *entry; /* the owner of `memory` or `file` */
     struct span memory;       /* follows the staged bytes */
     const struct site_file *file;
@@ -81,6 +81,7 @@ struct session_answer {
     unsigned status;
     unsigned site; /* its place in the statistics */
     uint64_t id, began_ns;
+    uint64_t waited_ns; /* for the disk */
     uint8_t text_len;
     char text[128]; /* for session/recent.h, when there is no `line` */
 

@@ -12,7 +12,7 @@ _Static_assert((int)HTTP_ACCEPT_DIGEST == (int)SITE_CODER_DIGEST, "both are a SH
 bool session_delta_concerns(const struct session_exchange *x, const struct site_entry *entry)
 {
     return entry->delta || (x->match && x->match->dictionary && !x->match->gate && !x->access &&
-                            entry->markdown.len == 0 && site_delta_suits(entry));
+                            !entry->has_markdown && site_delta_suits(entry));
 }
 
 /* For the compressor: whether the file at `path` has the same rule about dictionaries, and every
@@ -46,7 +46,8 @@ static bool prefers_delta(const struct session_exchange *x)
 static bool is_smallest(const struct site_entry *delta, const struct site_entry *entry)
 {
     for (unsigned v = 0; v < SITE_VARIANTS; v++)
-        if ((entry->variants & 1u << v) != 0 && entry->file[v].size <= delta->file[SITE_PLAIN].size)
+        if ((entry->variants & 1u << v) != 0 &&
+            site_entry_file(entry, (int)v)->size <= delta->plain->size)
             return false;
     return true;
 }

@@ -96,7 +96,7 @@ static struct session_pending *answer_framed(struct session *s, struct http2_str
         return NULL;
     }
     struct session_framing framing = { .stream = stream, .navigates = from->navigates };
-    struct session_exchange x = session_exchange_begin(s, from->began_ns);
+    struct session_exchange x = session_exchange_begin(s, from->began_ns, from->resumed);
     x.out = scratch;
     x.framing = &framing;
     x.request_line = from->line;

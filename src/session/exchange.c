@@ -8,22 +8,24 @@
 #include "session/plan.h"
 #include "session/tally.h"
 
-static inline struct session_exchange begin_exchange(struct session *s, uint64_t began_ns)
+static inline struct session_exchange begin_exchange(struct session *s, uint64_t began_ns,
+                                                     const struct session_pending *resumed)
 {
     return (struct session_exchange){
         .session = s,
         .thread = s->thread,
         .out = s->output,
-        .id = session_thread_next_id(s->thread),
+        .id = resumed == NULL ? session_thread_next_id(s->thread) : resumed->id,
         .began_ns = began_ns,
         .secure = s->tls_wanted,
     };
 }
 
-struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns)
+struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns,
+                                               const struct session_pending *resumed)
 {
     s->thread->turn.usable = false;
-    return begin_exchange(s, began_ns);
+    return begin_exchange(s, began_ns, resumed);
 }
 
 static void refuse_exchange(struct session_exchange *x)
@@ -44,7 +46,7 @@ static bool is_refused(struct session_exchange *x, struct session_peer *client)
 
 void session_exchange_refuse(struct session *s, uint64_t began_ns)
 {
-    struct session_exchange x = begin_exchange(s, began_ns);
+    struct session_exchange x = begin_exchange(s, began_ns, NULL);
     refuse_exchange(&x);
 }
 
@@ -53,7 +55,7 @@ static inline void answer_request(struct session *s, const struct http_request *
                                   const char *head, uint64_t began_ns, bool body_read,
                                   struct session_pending *resumed)
 {
-    struct session_exchange x = begin_exchange(s, began_ns);
+    struct session_exchange x = begin_exchange(s, began_ns, resumed);
     x.request = request;
     x.head = head;
     x.request_line = span_of(head + request->line.at, request->line.len);
@@ -118,7 +120,7 @@ void session_exchange_fail_framed(struct session_exchange *x, enum http_status s
 static struct session_exchange begin_failed(struct session *s, enum http_status status,
                                             uint64_t began_ns)
 {
-    struct session_exchange x = begin_exchange(s, began_ns);
+    struct session_exchange x = begin_exchange(s, began_ns, NULL);
     count_unreadable(s, status);
     x.close = true;
     s->lingering = true;

@@ -12,7 +12,8 @@
 #include "session/answer.h"
 
 /* An exchange whose request began to arrive at `began_ns`. */
-struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns);
+struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns,
+                                               const struct session_pending *resumed);
 
 /* Answers a request of HTTP/2, or what is none, into x->out. With x->pending the answer is pending,
  * and the caller takes that. */

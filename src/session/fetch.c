@@ -2,9 +2,7 @@
 #include "session/fetch.h"
 
 #include "session/pending.h"
-#include "site/listing.h"
-
-#include <limits.h>
+#include "session/tally.h"
 
 /* The request waits for the disk. A comparison that was made for it is decided. */
 static void begin_wait(struct session_exchange *x, struct session_pending *pending,
@@ -19,7 +17,7 @@ static void begin_wait(struct session_exchange *x, struct session_pending *pendi
     pending->verdict = (enum session_access_verdict)x->verdict;
     x->pending = pending;
     x->fetches = true;
-    stats_writer_add(&x->thread->stats, STATS_fetch_waits_begun, 1);
+    session_tally_wait_begins(x->thread);
 }
 
 enum site_result session_fetch_begin(struct session_exchange *x, struct site_query *query,
@@ -44,7 +42,9 @@ enum site_result session_fetch_begin(struct session_exchange *x, struct site_que
         return SITE_BUSY;
     }
     if (!wait.last)
-        stats_writer_add(&thread->stats, STATS_fetches_refused, result == SITE_BUSY);
+        stats_writer_add(&thread->stats,
+                         wait.limited ? STATS_listings_refused : STATS_fetches_refused,
+                         result == SITE_BUSY);
     session_pending_undo(x, pending);
     return result;
 }
@@ -72,18 +72,6 @@ enum site_result session_fetch_page(struct session_exchange *x, enum http_status
         return session_fetch_find(x, query, ret_entry, ret_new);
     return site_find_query(x->site->site, thread->reader, query, thread->now_ns, thread->patience,
                            ret_entry, ret_new);
-}
-
-enum site_result session_fetch_listing(const struct session_exchange *x,
-                                       const struct site_listing_request *request, bool may_render,
-                                       struct site_entry **ret_entry, bool *ret_new)
-{
-    char key[PATH_MAX];
-    struct site_query query;
-    if (!site_query_listing(request, may_render, key, sizeof(key), &query))
-        return SITE_ABSENT;
-    return site_find_query(x->site->site, x->thread->reader, &query, x->thread->now_ns,
-                           SITE_MAY_WAIT, ret_entry, ret_new);
 }
 
 void session_fetch_publish(const struct session_exchange *x, struct site_entry *entry)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lookups of an exchange. In a loop, a lookup never waits for the disk. What is not in memory is
- * fetched in another thread (site/fetch.h), and the answer is pending meanwhile.
+ * Lookups of an exchange. In a loop, a lookup never waits for the disk. Another thread fetches a
+ * file that is not in memory (site/fetch.h), and the answer is pending meanwhile.
  *
  * Private to session/.
  */
@@ -10,9 +10,14 @@
 #include "session/answer.h"
 #include "site/query.h"
 
-/* In each process: the threads that fetch, and the lookups that wait for one of them. A disk serves
- * some requests at the same time better than one. More would only wait in its queue. */
+/* In each process: the threads that fetch, and the lookups that wait for one of them. A disk does
+ * more work in a second with some requests at a time than with one. More threads would only wait in
+ * its queue. */
 enum { SESSION_FETCHERS = 4, SESSION_FETCHES_MAX = 256 };
+
+/* In each process: the threads that render listings. A listing makes up to 10,000 calls, and uses
+ * no thread that lookups need. */
+enum { SESSION_LISTERS = 2 };
 
 /* The rare cases of session_fetch_find. */
 enum site_result session_fetch_known(struct session_exchange *x, struct site_query *query,
@@ -37,16 +42,12 @@ static inline enum site_result session_fetch_find(struct session_exchange *x,
                : result;
 }
 
-/* The same for the page of an error. A refusal for want of resources waits for no page, and neither
- * does the answer to bytes that are no request. */
+/* The same for the page of an error. A 429 or a 503 has its page only if that is in memory, and so
+ * has the answer to bytes that are no request. */
 enum site_result session_fetch_page(struct session_exchange *x, enum http_status status,
                                     struct site_query *query, struct site_entry **ret_entry,
                                     bool *ret_new);
 
-/* A listing. It waits for the disk also in a loop (decision 046). */
-enum site_result session_fetch_listing(const struct session_exchange *x,
-                                       const struct site_listing_request *request, bool may_render,
-                                       struct site_entry **ret_entry, bool *ret_new);
-
-/* The exchange has published this entry, which may be one that a ticket of it has found. */
+/* The exchange has published this entry. If a ticket of it has found the entry, other requests may
+ * use that from now on. */
 void session_fetch_publish(const struct session_exchange *x, struct site_entry *entry);

@@ -161,7 +161,7 @@ static void add_body(struct session_exchange *x, struct span body, struct site_e
 
 static bool has_ready_block(const struct session_exchange *x, const struct site_file *file)
 {
-    return file->block.len > 0 && file->size <= SESSION_COPY_MAX && !x->by_accept &&
+    return !file->open && file->block_len > 0 && file->size <= SESSION_COPY_MAX && !x->by_accept &&
            x->origin_line.len == 0 && !x->dictionary_line && !session_head_only(x) &&
            file->size <=
                http2_connection_allows(&x->session->http2->connection, x->framing->stream);
@@ -200,8 +200,8 @@ bool session_frames_add_bodiless(struct session_exchange *x,
     if (location.len == 0)
         buf_add(&frames, ready->location_block);
     else
-        http2_hpack_add_field(&frames, SPAN("location"),
-                              span_of(location.at + name.len, location.len - name.len - end.len));
+        http2_response_add_location(
+            &frames, span_of(location.at + name.len, location.len - name.len - end.len));
     buf_add(&frames, ready->back_block);
     if (frames.overflow)
         return false;
@@ -224,7 +224,7 @@ bool session_frames_add_ready(struct session_exchange *x, struct site_entry *ent
     struct buf frames = begin_frames(s);
     buf_add(&frames, span_of(x->thread->block_prefix, x->thread->block_prefix_len));
     add_site_fields(x, &frames);
-    buf_add(&frames, file->block);
+    buf_add(&frames, site_file_block(file));
     if (frames.overflow || buf_room(&frames) < HEAD + (lends ? 0 : len))
         return false;
     if (lends && session_buffer_end(out) + frames.len + HEAD + len > s->http2->output_max)
@@ -232,7 +232,7 @@ bool session_frames_add_ready(struct session_exchange *x, struct site_entry *ent
     add_block(x, &frames, len == 0);
     session_tally_begun(x);
     if (len > 0)
-        add_body(x, span_of(file->body, len), lends ? entry : NULL);
+        add_body(x, span_of(site_file_body(file), len), lends ? entry : NULL);
     x->framing->done = true;
     end_whole(x, HTTP_OK, len);
     return true;

@@ -122,20 +122,32 @@ enum session_access_verdict session_guard_decide(struct session_exchange *x, boo
     return verdict;
 }
 
-bool session_guard_admits(const struct session_exchange *x, struct span path)
+struct session_guard_scope session_guard_scope_of(const struct session_exchange *x)
 {
-    const struct session_site *site = x->site;
     struct site_view storage;
-    const char *const *index = session_rules_view(x, &storage)->index;
+    return (struct session_guard_scope){
+        .site = x->site,
+        .access = x->access,
+        .admitted = x->admitted,
+        .index = session_rules_view(x, &storage)->index,
+        .gate = x->match ? x->match->gate : NULL,
+    };
+}
+
+bool session_guard_shows(const void *scope, struct span path)
+{
+    const struct session_guard_scope *of = scope;
+    const struct session_site *site = of->site;
     if (!site->access)
         return true;
     const struct session_access *needed =
-        site->access_by_path ? access_by(site, keeper_of_path(site->rules, index, path))
+        site->access_by_path ? access_by(site, keeper_of_path(site->rules, of->index, path))
                              : site->access;
-    return !needed || (x->admitted && x->access->users == needed->users);
+    return !needed || (of->admitted && of->access->users == needed->users);
 }
 
-bool session_guard_shows(const void *exchange, struct span path)
+bool session_guard_admits(const struct session_exchange *x, struct span path)
 {
-    return session_guard_admits(exchange, path);
+    const struct session_guard_scope scope = session_guard_scope_of(x);
+    return session_guard_shows(&scope, path);
 }

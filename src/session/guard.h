@@ -43,5 +43,16 @@ static inline struct site_entry *session_guard_kept(const struct session_exchang
  * client has given. It is the last check of a file that another path leads to. */
 bool session_guard_admits(const struct session_exchange *x, struct span path);
 
-/* The same, as a listing wants it. `exchange` is a struct session_exchange. */
-bool session_guard_shows(const void *exchange, struct span path);
+/* What of a request decides which other files its client may have. It stays valid as long as the
+ * site, so that another thread can render a listing. */
+struct session_guard_scope {
+    const struct session_site *site;
+    const struct session_access *access; /* the password that the path needs; NULL: none */
+    bool admitted;                       /* the client has given it */
+    const char *const *index;            /* names of index files, NULL at the end */
+    const struct rules_rule *gate;       /* the rule that admits networks; NULL: there is none */
+};
+struct session_guard_scope session_guard_scope_of(const struct session_exchange *x);
+
+/* session_guard_admits, as a listing needs it. `scope` is a struct session_guard_scope. */
+bool session_guard_shows(const void *scope, struct span path);

@@ -41,7 +41,8 @@ struct buf session_head_begin(const struct session_exchange *x, enum http_status
     struct session_buffer *out = x->out;
     struct buf head = buf_over(out->bytes + out->len, SESSION_BUFFER_BYTES - out->len);
     if (status == HTTP_OK) {
-        buf_add(&head, span_of(x->thread->ok_prefix, x->thread->ok_prefix_len));
+        buf_add_padded(&head, span_of(x->thread->ok_prefix, x->thread->ok_prefix_len),
+                       sizeof(x->thread->ok_prefix));
     } else {
         http_head_add_status(&head, status);
         buf_add(&head, x->thread->date_field);
@@ -109,7 +110,7 @@ enum { LOCATION_MAX = 256 };
 static void add_choices(const struct site_entry *entry, struct buf *head)
 {
     const struct span path = session_markdown_location(entry);
-    const bool by_type = path.len > 0 || (entry->markdown.len > 0 && !entry->html_only);
+    const bool by_type = path.len > 0 || (entry->has_markdown && !entry->html_only);
     char bytes[LOCATION_MAX];
     struct buf location = buf_over(bytes, sizeof(bytes));
     http_target_encode_path(&location, path);
@@ -135,7 +136,7 @@ static void prepare_block(struct site_entry *entry, enum site_variant variant)
 {
     char bytes[PREPARED_MAX];
     struct buf block = buf_over(bytes, sizeof(bytes));
-    http2_response_add_lines(&block, entry->file[variant].head);
+    http2_response_add_lines(&block, site_file_head(site_entry_file(entry, (int)variant)));
     if (!block.overflow)
         site_set_block(entry, variant, buf_span(&block));
 }
@@ -147,12 +148,12 @@ static bool prepare_heads(const struct session_exchange *x, struct site_entry *e
     for (unsigned v = 0; v < SITE_VARIANTS; v++) {
         if (!(entry->variants & (1u << v)))
             continue;
-        struct site_file *file = &entry->file[v];
+        struct site_file *file = site_entry_file(entry, (int)v);
         char bytes[PREPARED_MAX];
         struct buf head = buf_over(bytes, sizeof(bytes));
         http_head_add_length(&head, file->size);
         file->marks[SESSION_MARK_TYPE] = (uint16_t)head.len;
-        http_head_add_field(&head, SPAN("Content-Type"), entry->type);
+        http_head_add_field(&head, SPAN("Content-Type"), site_entry_type(entry));
         file->marks[SESSION_MARK_ENCODING] = (uint16_t)head.len;
         if (entry->delta)
             http_head_add_field(&head, SPAN("Content-Encoding"), SPAN("dcz"));
@@ -162,8 +163,9 @@ static bool prepare_heads(const struct session_exchange *x, struct site_entry *e
         if ((entry->made & (1u << v)) == 0) /* ranges are those of the plain file */
             http_head_add_field(&head, SPAN("Accept-Ranges"), SPAN("bytes"));
         file->marks[SESSION_MARK_VALIDATORS] = (uint16_t)head.len;
-        http_head_add_validators(&head,
-                                 (struct http_validators){ file->etag, file->last_modified_s });
+        http_head_add_validators(
+            &head,
+            (struct http_validators){ site_file_etag(file), site_file_last_modified_s(file) });
         if (session_delta_concerns(x, entry))
             http_head_add_field(&head, SPAN("Vary"), SPAN("Accept-Encoding, Available-Dictionary"));
         else
@@ -172,11 +174,10 @@ static bool prepare_heads(const struct session_exchange *x, struct site_entry *e
             add_rule_fields(x, entry, &head);
         session_head_end(x, &head);
         if (head.overflow || !site_set_head(entry, (enum site_variant)v, buf_span(&head))) {
-            file->head = span_of(NULL, 0);
             whole = false;
             continue;
         }
-        if (has_block(x, file))
+        if (has_block(x, site_entry_file(entry, (int)v)))
             prepare_block(entry, (enum site_variant)v);
     }
     return whole;
@@ -186,9 +187,8 @@ enum session_publication session_head_publish(const struct session_exchange *x,
                                               struct site_entry *entry)
 {
     enum session_publication result = SESSION_REFUSED;
-    if (x->match)
-        session_rules_mark(x, entry);
-    if (!prepare_heads(x, entry))
+    const bool marked = !x->match || session_rules_mark(x, entry);
+    if (!marked || !prepare_heads(x, entry))
         result = SESSION_HEADLESS;
     else if (site_publish(x->thread->reader, entry))
         result = SESSION_PUBLISHED;
@@ -199,5 +199,5 @@ enum session_publication session_head_publish(const struct session_exchange *x,
 
 struct span session_head_from(const struct site_file *file, unsigned mark)
 {
-    return span_skip(file->head, file->marks[mark]);
+    return span_skip(site_file_head(file), file->marks[mark]);
 }

@@ -50,7 +50,7 @@ void session_hints_add(struct session_exchange *x, const struct site_file *file)
         return;
     buf_add(&head, SPAN("HTTP/1.1 103 Early Hints\r\n"));
     unsigned count = add_hints_in(x->site->fields.all, &head);
-    count += add_hints_in(file->head, &head);
+    count += add_hints_in(site_file_head(file), &head);
     buf_add(&head, SPAN("\r\n"));
     session_trace_note(x, hinted, true);
     if (count == 0 || head.overflow || !session_frames_add_interim(x, buf_span(&head)))

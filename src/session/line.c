@@ -7,6 +7,7 @@
 #include "log/layout.h"
 #include "session/answer.h"
 #include "session/http2.h"
+#include "session/pending.h"
 #include "session/tls.h"
 
 #include <arpa/inet.h>
@@ -82,8 +83,8 @@ static struct span traceparent_of(const struct session_exchange *x)
     return http_traceparent_read(http_request_field(x->request, x->head, HTTP_FIELD_TRACEPARENT));
 }
 
-static struct log_access_line line_of(const struct session_exchange *x, unsigned status,
-                                      uint64_t body_bytes)
+static inline struct log_access_line line_of(const struct session_exchange *x, unsigned status,
+                                             uint64_t body_bytes)
 {
     struct log_access_line line = {
         .request_line = x->request_line,
@@ -155,6 +156,7 @@ static struct log_access_details details_of(const struct session_exchange *x,
     const uint64_t now_ns = x->thread->now_ns;
     struct log_access_details details = {
         .receive_ns = now_ns > x->began_ns ? now_ns - x->began_ns : 0,
+        .waited_ns = session_pending_waited_ns(x),
         .cache = (enum log_cache)x->cache,
     };
     if (x->site && x->site->name)
@@ -273,6 +275,12 @@ void session_line_keep(struct session_buffer *out, struct session_answer *answer
     answer->line->line.body_bytes = answer->body_sent;
     append_line(out, answer->line);
     answer->line = NULL;
+}
+
+void session_line_add_wait(struct session_line *line, uint64_t waited_ns)
+{
+    if (line->details)
+        line->details->waited_ns += waited_ns;
 }
 
 void session_line_write_sent(struct session_thread *thread, struct session_buffer *out)

@@ -41,6 +41,9 @@ struct session_line *session_line_defer(struct session_exchange *x, unsigned sta
  * waits there. */
 void session_line_keep(struct session_buffer *out, struct session_answer *answer);
 
+/* The answer has waited for the disk once more, behind its head. */
+void session_line_add_wait(struct session_line *line, uint64_t waited_ns);
+
 /* The output is sent, or will not be: writes the lines that wait there. Some do. */
 void session_line_write_sent(struct session_thread *thread, struct session_buffer *out);
 

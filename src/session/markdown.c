@@ -14,7 +14,7 @@ static const struct span prefix = SPAN("markdown ");
 
 struct span session_markdown_location(const struct site_entry *entry)
 {
-    const struct span key = entry->cache.key;
+    const struct span key = site_cache_key(&entry->cache);
     const char *path = span_starts(key, prefix) ? memchr(key.at, '/', key.len) : NULL;
     return path ? span_skip(key, (size_t)(path - key.at)) : SPAN("");
 }
@@ -44,16 +44,16 @@ bool session_markdown_find(struct session_exchange *x, const struct site_entry *
     char bytes[sizeof("markdown ") + RULES_DIGEST_MAX + PATH_MAX + sizeof("/.md")];
     struct buf key = buf_over(bytes, sizeof(bytes));
     struct site_view storage;
-    if (match && !session_rules_restrict_alike(x, match, page->markdown))
+    if (match && !session_rules_restrict_alike(x, match, site_entry_markdown(page)))
         return false;
     buf_add(&key, prefix);
     if (match)
         rules_add_digest(x->site->rules, match, &key);
-    buf_add(&key, page->markdown);
+    buf_add(&key, site_entry_markdown(page));
     struct site_query query = {
         .kind = SITE_QUERY_PATH,
         .view = session_rules_view(x, &storage),
-        .path = page->markdown,
+        .path = site_entry_markdown(page),
         .key = buf_span(&key),
     };
     return session_fetch_find(x, &query, ret_entry, ret_new) == SITE_FILE;

@@ -2,7 +2,9 @@
 #include "session/pages.h"
 
 #include "session/http2.h"
+#include "session/line.h"
 #include "session/pending.h"
+#include "session/tally.h"
 #include "session/thread.h"
 #include "site/pages.h"
 #include "task/task.h"
@@ -84,7 +86,7 @@ static bool probe(struct session_thread *thread, const struct site_file *file, u
         return true;
     }
     *ret_end = window_end(at, end);
-    if (!site_pages_in_memory(file->fd, at, *ret_end))
+    if (!site_pages_in_memory(site_file_fd(file), at, *ret_end))
         return false;
     remember(thread, file, at, *ret_end);
     return true;
@@ -94,8 +96,8 @@ bool session_pages_copy(struct session_thread *thread, const struct site_file *f
                         size_t len, char *to)
 {
     uint64_t ready_end;
-    if (file->body) {
-        memcpy(to, file->body + at, len);
+    if (!file->open) {
+        memcpy(to, site_file_body(file) + at, len);
         return true;
     }
     return probe(thread, file, at, at + len, &ready_end) && ready_end == at + len &&
@@ -123,6 +125,7 @@ struct session_pages {
     struct session_thread *thread;
     int fd;
     uint64_t at, end;
+    uint64_t since_ns; /* the answer waits */
     uint64_t limit_ns; /* then the answer waits no longer */
     uint64_t retry_ns; /* the queue was full: when it is submitted again; 0: it is submitted */
 };
@@ -153,7 +156,7 @@ void session_pages_wait(struct session *s, struct session_answer *answer, uint64
         return;
     const uint64_t at = answer->file_at;
     struct session_pages *pages = malloc(sizeof(*pages));
-    const int fd = pages ? site_pages_open(answer->file->fd) : -1;
+    const int fd = pages ? site_pages_open(site_file_fd(answer->file)) : -1;
     if (fd < 0) {
         free(pages);
         answer->ready_end = answer->file_end;
@@ -165,9 +168,11 @@ void session_pages_wait(struct session *s, struct session_answer *answer, uint64
         .fd = fd,
         .at = at,
         .end = window_end(at, answer->file_end),
+        .since_ns = now_ns,
         .limit_ns = now_ns + SESSION_PENDING_NS,
     };
     answer->pages = pages;
+    session_tally_wait_begins(s->thread);
     s->pending_count++;
     if (s->http2)
         s->http2->fetching++;
@@ -204,7 +209,11 @@ void session_pages_drop(struct session_answer *answer)
     if (__builtin_expect(!pages, 1))
         return;
     struct session *s = pages->task.owner;
+    const uint64_t waited_ns = session_tally_wait_ends(s->thread, pages->since_ns);
     answer->pages = NULL;
+    answer->waited_ns += waited_ns;
+    if (answer->line)
+        session_line_add_wait(answer->line, waited_ns);
     s->pending_count--;
     if (s->http2)
         s->http2->fetching--;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/pending.h"
 
+#include "session/tally.h"
+
 #include <stdlib.h>
 
 struct session_pending *session_pending_begin(const struct session_exchange *x)
@@ -14,6 +16,7 @@ struct session_pending *session_pending_begin(const struct session_exchange *x)
         return NULL;
     *pending = (struct session_pending){
         .limit_ns = x->thread->now_ns + SESSION_PENDING_NS,
+        .id = x->id,
         .began_ns = x->began_ns,
         .body_read = x->body_read,
         .request = *x->request,
@@ -31,13 +34,9 @@ void session_pending_undo(const struct session_exchange *x, struct session_pendi
 
 void session_pending_stop(const struct session *s, struct session_pending *pending)
 {
-    const struct stats_writer *stats = &s->thread->stats;
     if (pending->since_ns == 0)
         return;
-    stats_writer_add(stats, STATS_fetch_waits_ended, 1);
-    if (stats_writer_visible(stats))
-        stats_writer_record(stats, &stats->block->disk_wait, s->thread->now_ns - pending->since_ns,
-                            1);
+    pending->waited_ns += session_tally_wait_ends(s->thread, pending->since_ns);
     pending->since_ns = 0;
 }
 

@@ -4,7 +4,7 @@
  * task (task/task.h) for a password, and a ticket (site/fetch.h) for a file that is not in memory.
  * The request waits here with a copy of its head. When the task or the fetch is done, or its time
  * is over, the request is planned again from its start. It keeps the results that it has waited
- * for, so that each further plan gets further.
+ * for. So each plan gets further than the one before.
  *
  * A request of HTTP/1.1 is in `pending` of its session, and one of HTTP/2 is at its stream.
  *
@@ -27,8 +27,10 @@ struct session_pending {
     enum session_access_verdict verdict;
     bool late; /* its time is over */
     uint64_t limit_ns;
-    uint64_t since_ns; /* when it began to wait for the disk; 0: it does not */
-    uint64_t began_ns; /* when the first byte of the request arrived */
+    uint64_t since_ns;  /* when it began to wait for the disk; 0: it does not */
+    uint64_t waited_ns; /* for the disk, so far */
+    uint64_t id;        /* of the request: each plan has the same */
+    uint64_t began_ns;  /* when the first byte of the request arrived */
     bool body_read;
     struct http_request request;
     char head[]; /* the bytes that `request` was parsed from */
@@ -40,6 +42,12 @@ struct session_pending *session_pending_begin(const struct session_exchange *x);
 
 /* Undoes session_pending_begin for a request that had not waited before. */
 void session_pending_undo(const struct session_exchange *x, struct session_pending *pending);
+
+/* How long the request has waited for the disk before it was planned. */
+static inline uint64_t session_pending_waited_ns(const struct session_exchange *x)
+{
+    return __builtin_expect(x->resumed != NULL, 0) ? x->resumed->waited_ns : 0;
+}
 
 /* The request is about to be planned again. */
 void session_pending_stop(const struct session *s, struct session_pending *pending);

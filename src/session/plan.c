@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/plan.h"
 
-#include "base/hash.h"
 #include "http/accept.h"
 #include "session/delta.h"
 #include "session/fetch.h"
@@ -9,12 +8,12 @@
 #include "session/head.h"
 #include "session/hosts.h"
 #include "session/limits.h"
+#include "session/listing.h"
 #include "session/markdown.h"
 #include "session/rules.h"
 #include "session/scheme.h"
 #include "session/tally.h"
 #include "session/trace.h"
-#include "site/listing.h"
 
 /* The weight that Accept gives a media type, 0 to 1000. */
 static int accept_weight(const struct session_exchange *x, struct span type)
@@ -70,7 +69,7 @@ static bool prefers_markdown(const struct session_exchange *x, const struct site
                              bool fresh)
 {
     const bool html_only = fresh && x->match ? x->match->markdown == RULES_OFF : entry->html_only;
-    return entry->markdown.len > 0 && !html_only && session_markdown_is_preferred(x);
+    return entry->has_markdown && !html_only && session_markdown_is_preferred(x);
 }
 
 /* Answers with a file of a path with dictionaries, or with its difference from one. */
@@ -158,84 +157,26 @@ static void answer_closed_folder(struct session_exchange *x)
         session_answer_status(x, HTTP_FORBIDDEN);
 }
 
-/* Whether one more listing may be rendered. Then it counts until listing_ends. */
-static bool listing_begins(struct session_shared *shared)
+static void answer_with_listing(struct session_exchange *x, enum site_listing_form form)
 {
-    unsigned before = atomic_fetch_add_explicit(&shared->listings, 1, memory_order_relaxed);
-    if (shared->listings_max == 0 || before < shared->listings_max)
-        return true;
-    atomic_fetch_sub_explicit(&shared->listings, 1, memory_order_relaxed);
-    return false;
-}
-
-static void listing_ends(struct session_shared *shared)
-{
-    atomic_fetch_sub_explicit(&shared->listings, 1, memory_order_relaxed);
-}
-
-/* Answers with a listing from the cache, or with one that this thread renders if it `counts`.
- * Returns whether the answer sends a listing that counts until its last byte is sent. */
-static bool answer_with_found(struct session_exchange *x,
-                              const struct site_listing_request *request, bool counts,
-                              enum site_result *ret_result)
-{
-    struct site_entry *entry;
-    bool fresh = false;
-    *ret_result = session_fetch_listing(x, request, counts, &entry, &fresh);
-    if (*ret_result != SITE_FILE)
-        return false;
-    stats_writer_add(&x->thread->stats, STATS_listings_rendered, fresh);
-    const enum session_publication published = fresh ? session_head_publish(x, entry)
-                                                     : SESSION_PUBLISHED;
-    answer_published(x, entry, fresh, published);
-    return counts && published != SESSION_PUBLISHED && x->out->answer.open &&
-           x->out->answer.entry == entry;
-}
-
-/* Answers with a listing from the cache, or renders it. Threads that need the same listing wait for
- * the first of them, and then find it in the cache. A listing that the cache does not keep counts
- * until its last byte is sent, because its memory belongs to this answer alone. */
-static void answer_with_listing(struct session_exchange *x,
-                                const struct site_listing_request *request)
-{
-    struct session_shared *shared = x->thread->shared;
-    pthread_mutex_t *rendering =
-        &shared->rendering[hash_bytes(request->path, 0) % SESSION_RENDERINGS];
-    enum site_result result;
-    (void)answer_with_found(x, request, false, &result);
-    bool counts = result == SITE_BUSY && listing_begins(shared);
-    const bool refused = result == SITE_BUSY && !counts;
-    if (counts) {
-        CHECK(pthread_mutex_lock(rendering) == 0);
-        x->out->answer.listing = answer_with_found(x, request, true, &result);
-        CHECK(pthread_mutex_unlock(rendering) == 0);
-        counts = !x->out->answer.listing;
-    }
+    struct session_listing listing;
+    const enum site_result result = session_listing_find(x, form, &listing);
     session_trace_note(x, listing, result);
-    if (result == SITE_ABSENT) {
+    if (result == SITE_FILE) {
+        answer_published(x, listing.entry, listing.fresh, listing.published);
+        session_listing_answered(x, &listing);
+    } else if (result == SITE_ABSENT) {
         answer_absent(x);
-    } else if (result != SITE_FILE) {
-        stats_writer_add(&x->thread->stats, STATS_listings_refused, refused);
+    } else {
         answer_without_file(x, result);
     }
-    if (counts)
-        listing_ends(shared);
 }
 
 static void answer_listing(struct session_exchange *x)
 {
     const bool json = accept_weight(x, SPAN("application/json")) >
                       accept_weight(x, SPAN("text/html"));
-    struct site_view storage;
-    const struct site_listing_request request = {
-        .path = x->target.path,
-        .query = x->target.query,
-        .form = json ? SITE_LISTING_JSON : SITE_LISTING_HTML,
-        .view = session_rules_view(x, &storage),
-        .shows = x->site->access_by_path ? session_guard_shows : NULL,
-        .quotes = x->match ? session_rules_quote : NULL,
-        .context = x,
-    };
+    const enum site_listing_form form = json ? SITE_LISTING_JSON : SITE_LISTING_HTML;
     if (x->match && x->match->listing == RULES_OFF) {
         answer_closed_folder(x);
         return;
@@ -243,9 +184,9 @@ static void answer_listing(struct session_exchange *x)
     x->by_accept = true;
     session_trace_note(x, listing_json, json);
     if (session_head_only(x) && !session_answer_is_conditional(x))
-        session_answer_listing_head(x, site_listing_type(request.form));
+        session_answer_listing_head(x, site_listing_type(form));
     else
-        answer_with_listing(x, &request);
+        answer_with_listing(x, form);
 }
 
 static inline enum site_result find_path(struct session_exchange *x, struct site_entry **ret_entry,
@@ -327,7 +268,7 @@ static void plan_by_rules(struct session_exchange *x)
     struct rules_match match;
     struct site_entry *kept = session_guard_kept(x);
     if (kept && !kept->guarded) {
-        x->origin_line = session_rules_origin_line(x, kept->rule);
+        x->origin_line = session_rules_origin_line(x, site_entry_rule(kept));
         answer_form(x, kept, false);
         return;
     }

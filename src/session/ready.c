@@ -110,11 +110,22 @@ static void move_answer(const struct making *m, char *memory, struct session_rea
         move_span(m, memory, spans[i]);
 }
 
-/* Whether the redirect is the answer to every request for the path of the rule, which is one. */
+/* Whether the redirect is the answer to every client. */
 static bool is_for_every_client(const struct rules_rule *rule, const struct rules_match *match)
 {
     return match->actor == rule && rule->action == RULES_REDIRECT && !rule->if_absent &&
-           rule->pattern.form == RULES_PATTERN_PLAIN && !match->gate && !match->cors;
+           !match->gate && !match->cors;
+}
+
+/* Whether all rules for the path of `actor` except itself cover every path. */
+static bool is_alone(const struct rules *rules, const struct rules_rule *actor,
+                     const struct rules_match *match)
+{
+    for (unsigned i = 0; i < rules->count; i++)
+        if (rules_match_has(match, i) && &rules->rule[i] != actor &&
+            !span_equal(rules->rule[i].pattern.text, SPAN("/**")))
+            return false;
+    return true;
 }
 
 /* Makes the answers of a rule. One that does not fit is left out. False: there is no memory. */
@@ -139,8 +150,11 @@ static bool make_answers(const struct rules *rules, const struct rules_rule *rul
     }
     if (m.lines.len == 0)
         return true;
-    if (is_for_every_client(rule, &match))
-        ready->path = rule->pattern.text;
+    if (is_for_every_client(rule, &match)) {
+        ready->is_alone = is_alone(rules, rule, &match);
+        if (rule->pattern.form == RULES_PATTERN_PLAIN)
+            ready->path = rule->pattern.text;
+    }
     ready->has_query = rule->target.has_query;
     ready->memory = malloc(m.lines.len + m.blocks.len);
     if (!ready->memory)
@@ -157,6 +171,11 @@ static unsigned count_of(const struct rules *rules)
     return rules->count + rules->list_count;
 }
 
+static uint64_t length_bit(struct span path)
+{
+    return UINT64_C(1) << path.len % 64;
+}
+
 /* The slot of the path, or the empty one where it would be. */
 static const struct session_ready **find_slot(const struct session_ready_set *set, struct span path)
 {
@@ -169,7 +188,27 @@ static const struct session_ready **find_slot(const struct session_ready_set *se
 const struct session_ready *session_ready_find(const struct session_ready_set *set,
                                                struct span path)
 {
-    return set->slot_count > 0 ? *find_slot(set, path) : NULL;
+    return (set->lengths & length_bit(path)) != 0 ? *find_slot(set, path) : NULL;
+}
+
+const struct session_ready *session_ready_find_alone(const struct session_ready_set *set,
+                                                     const struct rules *rules, struct span path,
+                                                     const struct rules_rule **ret_rule,
+                                                     struct rules_captures *ret_captures)
+{
+    const uint64_t head = rules_pattern_head(path);
+    if (rules->count > RULES_INDEX_BITS)
+        return NULL;
+    const uint64_t left = rules_index_find(&rules->index, rules->count, head, 0);
+    if (left == 0)
+        return NULL;
+    const unsigned place = RULES_INDEX_BITS - 1 - (unsigned)__builtin_clzll(left);
+    const struct session_ready *ready = &set->each[place];
+    *ret_rule = &rules->rule[place];
+    return ready->is_alone && ready->bits[0] == left &&
+                   rules_pattern_matches(&(*ret_rule)->pattern, path, ret_captures)
+               ? ready
+               : NULL;
 }
 
 /* False: there is no memory. */
@@ -185,8 +224,10 @@ static bool make_slots(struct session_ready_set *set, unsigned count)
         set->slot_count *= 2;
     set->slots = calloc(set->slot_count, sizeof(*set->slots));
     for (unsigned i = 0; set->slots && i < count; i++)
-        if (set->each[i].path.len > 0)
+        if (set->each[i].path.len > 0) {
             *find_slot(set, set->each[i].path) = &set->each[i];
+            set->lengths |= length_bit(set->each[i].path);
+        }
     return set->slots != NULL;
 }
 

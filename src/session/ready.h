@@ -9,7 +9,8 @@
  * is written for the request. Errors are not ready-made, because their pages have an id.
  *
  * A redirect of one path, whose rule has no star, is found by the path alone if no other rule
- * restricts the path. Then a request costs no comparison with the patterns.
+ * restricts the path. Then a request costs no comparison with the patterns. A path of a rule with
+ * stars costs one, if only rules for every path cover it, too.
  *
  * Private to session/, except for session_ready_new and session_ready_free.
  */
@@ -32,6 +33,7 @@ struct session_ready_answer {
 struct session_ready {
     struct span path; /* the only path of the rule, if each client gets `redirect`; else empty */
     bool has_query;   /* with `path`: the target has a query, in place of that of a request */
+    bool is_alone;    /* each client gets `redirect`, and the other rules cover every path */
     uint64_t bits[RULES_WORDS]; /* the rules that cover the path */
     struct session_ready_answer redirect;
     struct session_ready_answer preflight;
@@ -43,6 +45,7 @@ struct session_ready_set {
     struct session_ready *each;         /* by the place of the rule */
     const struct session_ready **slots; /* those with a path, by its hash; NULL: an empty slot */
     size_t slot_count; /* a power of two, more than their number; 0: there are none */
+    uint64_t lengths;  /* of their paths, modulo 64, as bits: other paths need no hash */
 };
 
 /* The place of a rule: those of the list are behind the others. */
@@ -62,6 +65,14 @@ void session_ready_free(struct session_ready_set *set, const struct rules *rules
 /* The answers for this path, which are the same for every client; or NULL. */
 const struct session_ready *session_ready_find(const struct session_ready_set *set,
                                                struct span path);
+
+/* The rule that redirects this path, and its answers, if the first bytes of the path exclude all
+ * other rules but those that cover every path. Then *ret_captures is filled. NULL: the rules have
+ * to be found. */
+const struct session_ready *session_ready_find_alone(const struct session_ready_set *set,
+                                                     const struct rules *rules, struct span path,
+                                                     const struct rules_rule **ret_rule,
+                                                     struct rules_captures *ret_captures);
 
 /* Whether the answers are those for the rules in `match`. */
 static inline bool session_ready_fits(const struct session_ready *ready,

@@ -2,6 +2,7 @@
 #include "session/recent.h"
 
 #include "session/line.h"
+#include "session/pending.h"
 
 #include <string.h>
 
@@ -51,6 +52,7 @@ void session_recent_add_staged(const struct session_exchange *x, unsigned status
         .at_ns = now_ns,
         .duration_ns = now_ns > x->began_ns ? now_ns - x->began_ns : 0,
         .body_bytes = body_bytes,
+        .waited_ns = session_pending_waited_ns(x),
         .status = (uint16_t)status,
         .site = (uint16_t)session_answer_site(x),
         .fault = take_fault(thread, status),
@@ -68,6 +70,7 @@ void session_recent_open(const struct session_exchange *x, struct session_answer
 {
     answer->id = x->id;
     answer->began_ns = x->began_ns;
+    answer->waited_ns = session_pending_waited_ns(x);
     answer->cut = false;
     answer->text_len = 0;
     if (answer->line || x->request_line.len == 0)
@@ -85,6 +88,7 @@ static void add_ended(struct session_thread *thread, const struct session_answer
         .at_ns = now_ns,
         .duration_ns = now_ns > answer->began_ns ? now_ns - answer->began_ns : 0,
         .body_bytes = answer->body_sent,
+        .waited_ns = answer->waited_ns,
         .status = (uint16_t)answer->status,
         .site = (uint16_t)answer->site,
         .fault = take_fault(thread, answer->status),

@@ -33,12 +33,12 @@ const struct rules_rule *session_rules_pages(const struct session_exchange *x)
     return found.pages;
 }
 
-void session_rules_mark(const struct session_exchange *x, struct site_entry *entry)
+bool session_rules_mark(const struct session_exchange *x, struct site_entry *entry)
 {
     const struct rules_rule *cors = x->match->cors;
     entry->guarded = rules_match_is_guarded(x->match) || session_rules_are_private(x);
     entry->html_only = x->match->markdown == RULES_OFF;
-    entry->rule = cors && cors->origin_count > 0 ? cors : NULL;
+    return site_entry_set_rule(entry, cors && cors->origin_count > 0 ? cors : NULL);
 }
 
 bool session_rules_resolve(struct session_exchange *x, struct rules_match *match)
@@ -156,23 +156,24 @@ static void answer_status(struct session_exchange *x)
     session_answer_own_page(x, status, SPAN(""), page, fresh);
 }
 
-static void answer_redirect(struct session_exchange *x, const struct rules_rule *actor)
+/* `ready` has the answer except for what depends on the request; NULL: it has to be written. */
+static void answer_redirect(struct session_exchange *x, const struct rules_rule *actor,
+                            const struct rules_captures *captures,
+                            const struct session_ready *ready)
 {
     char line[LOCATION_MAX];
     struct buf location = buf_over(line, sizeof(line));
-    const struct session_ready *ready = find_ready(x, actor);
-    const bool is_ready = ready && ready->redirect.status != 0;
-    if (is_ready && actor->target.stars == 0 && (!x->target.has_query || actor->target.has_query)) {
+    if (ready && actor->target.stars == 0 && (!x->target.has_query || actor->target.has_query)) {
         session_answer_ready(x, &ready->redirect, SPAN(""));
         return;
     }
     buf_add(&location, SPAN("Location: "));
-    rules_target_add_location(&actor->target, &x->match->captures, x->target.has_query,
-                              x->target.query, &location);
+    rules_target_add_location(&actor->target, captures, x->target.has_query, x->target.query,
+                              &location);
     buf_add(&location, SPAN("\r\n"));
     if (location.overflow)
         session_answer_status(x, HTTP_URI_TOO_LONG);
-    else if (is_ready)
+    else if (ready)
         session_answer_ready(x, &ready->redirect, buf_span(&location));
     else
         session_answer_located(x, (enum http_status)actor->status, buf_span(&location));
@@ -184,10 +185,13 @@ static bool answer_action(struct session_exchange *x)
     const struct rules_rule *actor = x->match->actor;
     if (actor->action == RULES_REWRITE)
         return false;
-    if (actor->action == RULES_STATUS)
+    if (actor->action == RULES_STATUS) {
         answer_status(x);
-    else
-        answer_redirect(x, actor);
+        return true;
+    }
+    const struct session_ready *ready = find_ready(x, actor);
+    const bool is_ready = ready && ready->redirect.status != 0;
+    answer_redirect(x, actor, &x->match->captures, is_ready ? ready : NULL);
     return true;
 }
 
@@ -211,28 +215,38 @@ bool session_rules_answer(struct session_exchange *x)
 
 bool session_rules_answer_at_once(struct session_exchange *x)
 {
+    const struct rules_rule *actor;
+    struct rules_captures captures;
     if (!x->site->ready || session_rules_are_private(x) || session_trace_of(x->thread))
         return false;
     const struct session_ready *ready = session_ready_find(x->site->ready, x->target.path);
-    if (!ready || (x->target.has_query && !ready->has_query))
+    if (ready && (!x->target.has_query || ready->has_query)) {
+        session_answer_ready(x, &ready->redirect, SPAN(""));
+        return true;
+    }
+    ready =
+        session_ready_find_alone(x->site->ready, x->site->rules, x->target.path, &actor, &captures);
+    if (!ready)
         return false;
-    session_answer_ready(x, &ready->redirect, SPAN(""));
+    answer_redirect(x, actor, &captures, ready);
     return true;
+}
+
+bool session_rules_quote(const void *scope, struct span path)
+{
+    const struct session_guard_scope *of = scope;
+    struct rules_match own;
+    rules_find(of->site->rules, path, &own);
+    return own.gate == of->gate && (!own.actor || own.actor->if_absent) &&
+           session_guard_shows(of, path);
 }
 
 bool session_rules_restrict_alike(const struct session_exchange *x, const struct rules_match *match,
                                   struct span path)
 {
-    struct rules_match own;
-    rules_find(x->site->rules, path, &own);
-    return own.gate == match->gate && (!own.actor || own.actor->if_absent) &&
-           session_guard_admits(x, path);
-}
-
-bool session_rules_quote(const void *exchange, struct span path)
-{
-    const struct session_exchange *x = exchange;
-    return session_rules_restrict_alike(x, x->match, path);
+    struct session_guard_scope scope = session_guard_scope_of(x);
+    scope.gate = match->gate;
+    return session_rules_quote(&scope, path);
 }
 
 bool session_rules_answer_absent(struct session_exchange *x)

@@ -35,8 +35,8 @@ void session_rules_add_fields(const struct session_exchange *x, bool is_error, s
 /* The rule of the path that has a folder for pages of errors, or NULL. The site has rules. */
 const struct rules_rule *session_rules_pages(const struct session_exchange *x);
 
-/* Notes in a new entry which rules depend on the request. */
-void session_rules_mark(const struct session_exchange *x, struct site_entry *entry);
+/* Notes in a new entry which rules depend on the request. False without memory. */
+bool session_rules_mark(const struct session_exchange *x, struct site_entry *entry);
 
 /* The line of an answer for the Origin of the request, or an empty span. `cors` is the rule that
  * decides, or NULL. */
@@ -70,9 +70,9 @@ bool session_rules_answer(struct session_exchange *x);
 bool session_rules_restrict_alike(const struct session_exchange *x, const struct rules_match *match,
                                   struct span path);
 
-/* Whether a listing of x->match may show the text of the file at `path`. `exchange` is a struct
- * session_exchange. */
-bool session_rules_quote(const void *exchange, struct span path);
+/* Whether a listing may show the text of the file at `path`. `scope` is a struct
+ * session_guard_scope (session/guard.h). */
+bool session_rules_quote(const void *scope, struct span path);
 
 /* The same as session_rules_answer, for a rule that acts only where no file answers. Call it when
  * there is none. */

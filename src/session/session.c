@@ -153,7 +153,7 @@ static __attribute__((noinline)) struct session_out plain_output(const struct se
     if (left > SESSION_TAIL_BYTES) {
         const uint64_t most = left - SESSION_TAIL_BYTES;
         const uint64_t ready = session_pages_ready(s->thread, &s->output->answer);
-        next.file_fd = ready > 0 ? out->answer.file->fd : -1;
+        next.file_fd = ready > 0 ? site_file_fd(out->answer.file) : -1;
         next.file_offset = out->answer.file_at;
         next.file_len = ready < most ? ready : most;
     }

@@ -26,8 +26,8 @@
  *
  * After the end of input no result has SESSION_READ.
  *
- * An answer is pending while another thread does what it depends on: it checks a password, or reads
- * pages of a file (session/pages.h).
+ * An answer is pending while another thread checks a password, fetches a file or a listing
+ * (site/fetch.h), or reads pages of a file (session/pages.h).
  * HTTP/1.1 then wants SESSION_WAIT, when earlier answers are sent. With HTTP/2 only that stream
  * waits, and the session wants the same as without it: SESSION_WAIT only after the end of input,
  * when nothing else is left to send. Answers are pending only in a thread that

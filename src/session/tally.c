@@ -255,6 +255,17 @@ void session_tally_http2_reset(const struct stats_writer *stats, enum http2_faul
 
 /* ---- of durations ---- */
 
+uint64_t session_tally_wait_ends(const struct session_thread *thread, uint64_t since_ns)
+{
+    const struct stats_writer *stats = &thread->stats;
+    const uint64_t waited_ns = thread->now_ns > since_ns ? thread->now_ns - since_ns : 0;
+    stats_writer_add(stats, STATS_fetch_waits_ended, 1);
+    stats_writer_add(stats, STATS_fetch_waits_us, waited_ns / 1000);
+    if (stats_writer_visible(stats))
+        stats_writer_record(stats, &stats->block->disk_wait, waited_ns, 1);
+    return waited_ns;
+}
+
 static void record(const struct stats_writer *stats, const struct session_group *group,
                    uint64_t now_ns)
 {

@@ -54,6 +54,15 @@ void session_tally_staged(struct session_exchange *x, unsigned site);
 void session_tally_answer(const struct stats_writer *stats, unsigned site, unsigned status,
                           uint64_t body_bytes);
 
+/* A request begins to wait for the disk. */
+static inline void session_tally_wait_begins(const struct session_thread *thread)
+{
+    stats_writer_add(&thread->stats, STATS_fetch_waits_begun, 1);
+}
+
+/* It waits no longer. Returns how long it has waited, in nanoseconds. */
+uint64_t session_tally_wait_ends(const struct session_thread *thread, uint64_t since_ns);
+
 /* A request was refused for `fault`. HTTP_FAULT_NONE: it was not. A trace notes the fault too. */
 static inline void session_tally_fault(struct session_thread *thread, enum http_fault fault)
 {

@@ -13,6 +13,7 @@
 #include "session/fields.h"
 #include "session/session.h"
 #include "session/turn.h"
+#include "site/listing.h"
 #include "site/site.h"
 #include "stats/writer.h"
 #include "tls/wire.h"
@@ -56,7 +57,7 @@ struct task_home;
 struct task_pool;
 struct tls_server;
 
-/* The most listings that a process renders at the same time. */
+/* The most listings that threads of one connection render at the same time. */
 enum { SESSION_RENDERINGS = 16 };
 
 /* The server fills it before any thread starts. Then only the atomics change. */
@@ -87,12 +88,11 @@ struct session_shared {
     struct session_guard *guard;                 /* NULL: no site needs a password */
     struct task_pool *tasks;                     /* NULL: no answer is ever pending */
     struct site_fetches *fetches;                /* NULL: all lookups may wait */
-    struct tls_server *tls;    /* NULL: no listener speaks TLS; with the same sites */
-    bool h2c;                  /* plain connections may begin with HTTP/2's preface */
-    uint32_t http2_streams;    /* most open streams of a connection; 0: HTTP2_STREAMS_MAX */
-    unsigned listings_max;     /* 0: no limit */
-    _Atomic unsigned listings; /* rendered or sent now, and not in the cache */
-    _Atomic bool draining;     /* answers say `Connection: close` */
+    struct tls_server *tls; /* NULL: no listener speaks TLS; with the same sites */
+    bool h2c;               /* plain connections may begin with HTTP/2's preface */
+    uint32_t http2_streams; /* most open streams of a connection; 0: HTTP2_STREAMS_MAX */
+    struct site_listing_limit listings;
+    _Atomic bool draining;                         /* answers say `Connection: close` */
     pthread_mutex_t rendering[SESSION_RENDERINGS]; /* by the hash of the path; zeroed: unlocked */
 };
 
@@ -124,7 +124,7 @@ struct session_thread {
     uint64_t slow_ns; /* of `shared`; a time that never comes if no answer is slow */
     int64_t wall_s;
     struct session_turn turn;
-    char ok_prefix[128]; /* the status line of a 200, and Date */
+    char ok_prefix[64]; /* the status line of a 200, and Date */
     size_t ok_prefix_len;
     char block_prefix[HTTP2_RESPONSE_STATUS_MAX + HTTP2_RESPONSE_DATE_BYTES]; /* in HPACK */
     size_t block_prefix_len;

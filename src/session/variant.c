@@ -62,7 +62,7 @@ static enum http_coding smallest_of(const struct site_entry *entry, unsigned for
     int smallest = __builtin_ctz(forms);
     for (unsigned rest = forms & (forms - 1); rest != 0; rest &= rest - 1) {
         const int v = __builtin_ctz(rest);
-        if (entry->file[v].size < entry->file[smallest].size)
+        if (site_entry_file(entry, v)->size < site_entry_file(entry, smallest)->size)
             smallest = v;
     }
     return (enum http_coding)smallest;
@@ -73,7 +73,7 @@ const struct site_file *session_variant_choose(const struct session_exchange *x,
 {
     session_trace_note(x, coding, HTTP_CODING_IDENTITY);
     if (!entry->negotiable || !http_request_has(x->request, HTTP_FIELD_ACCEPT_ENCODING))
-        return &entry->file[SITE_PLAIN];
+        return entry->plain;
     char storage[SESSION_LIST_MAX];
     const struct span field = http_request_list(x->request, x->head, HTTP_FIELD_ACCEPT_ENCODING,
                                                 storage, sizeof(storage));
@@ -93,5 +93,5 @@ const struct site_file *session_variant_choose(const struct session_exchange *x,
     }
     const enum http_coding coding = smallest_of(entry, best & forms);
     session_trace_note(x, coding, coding);
-    return &entry->file[coding];
+    return site_entry_file(entry, (int)coding);
 }

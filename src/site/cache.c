@@ -139,7 +139,7 @@ static struct site_cache_entry *walk_chain(const struct site_cache *cache, uint6
     /* Acquire: an entry's fields were written before it was linked. */
     struct site_cache_entry *entry =
         atomic_load_explicit(&cache->buckets[hash & cache->bucket_mask], memory_order_acquire);
-    while (entry != NULL && (entry->hash != hash || !span_equal(entry->key, key)))
+    while (entry != NULL && (entry->hash != hash || !span_equal(site_cache_key(entry), key)))
         entry = atomic_load_explicit(&entry->chain, memory_order_acquire);
     return entry;
 }
@@ -172,7 +172,7 @@ static struct site_cache_entry *find_lru(struct site_cache *cache, uint64_t hash
         return NULL;
     lock_cache(cache);
     if (entry != cache->eviction.queue[SITE_EVICTION_ALL].newest) {
-        if (entry->resident)
+        if (entry->state == SITE_CACHE_RESIDENT)
             site_eviction_touch(&cache->eviction, entry);
         report_to_ghost(cache, entry);
     }
@@ -219,7 +219,7 @@ static void take_out(struct site_cache *cache, struct site_cache_entry *entry, c
 {
     atomic_store_explicit(link, successor, memory_order_release);
     site_eviction_leave(&cache->eviction, entry);
-    entry->resident = false;
+    entry->state = SITE_CACHE_RETIRED;
     cache->totals.bytes -= entry->size_bytes;
     cache->totals.entries--;
     cache->totals.descriptors -= entry->descriptors;
@@ -275,7 +275,8 @@ enum site_cache_verdict site_cache_judge(const struct site_cache *cache,
     const struct site_cache_limits *limits = &cache->limits;
     if (limits->bytes == 0 || limits->entries == 0)
         return SITE_CACHE_OFF;
-    if (entry->size_bytes > limits->bytes / SITE_CACHE_ENTRY_SHARE)
+    if (entry->size_bytes > limits->bytes / SITE_CACHE_ENTRY_SHARE ||
+        entry->size_bytes == UINT32_MAX)
         return SITE_CACHE_TOO_LARGE;
     return entry->descriptors > limits->descriptors ? SITE_CACHE_TOO_MANY_FILES : SITE_CACHE_FITS;
 }
@@ -284,14 +285,14 @@ static bool admit_entry(struct site_cache *cache, struct site_cache_entry *entry
 {
     if (site_cache_judge(cache, entry) != SITE_CACHE_FITS)
         return false;
-    if (entry->resident || entry->retired_at != 0)
+    if (entry->state != SITE_CACHE_NEW)
         return false;
-    struct site_cache_entry *old = walk_chain(cache, entry->hash, entry->key);
+    struct site_cache_entry *old = walk_chain(cache, entry->hash, site_cache_key(entry));
     if (!evict_for(cache, entry, &old))
         return false;
 
     site_cache_hold(entry);
-    entry->resident = true;
+    entry->state = SITE_CACHE_RESIDENT;
     chain_link *bucket = &cache->buckets[entry->hash & cache->bucket_mask];
     if (old != NULL) {
         atomic_store_explicit(&entry->chain,
@@ -334,7 +335,7 @@ void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry
     struct site_cache *cache = reader->cache;
     lock_cache(cache);
     struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
-    if (entry->resident)
+    if (entry->state == SITE_CACHE_RESIDENT)
         evict_entry(cache, entry);
     unlock_cache(cache);
     site_reclaim_free(collected);
@@ -383,7 +384,7 @@ void site_cache_release(struct site_cache_entry *entry)
     const uint32_t before = atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel);
     CHECK(before > 0);
     if (before == 1)
-        entry->release(entry);
+        entry->kind->release(entry);
 }
 
 void site_cache_free(struct site_cache *cache)

@@ -23,31 +23,76 @@
 #include "base/span.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum site_cache_policy { SITE_CACHE_SIEVE, SITE_CACHE_LRU };
 
-/* The part of a value that the cache uses, embedded as the first member. Before
- * site_cache_insert, fill the first group, set `references` to 1 (the creator's) and leave the
- * rest zero. */
-struct site_cache_entry {
-    struct span key;                                 /* borrowed from the value itself */
-    uint64_t hash;                                   /* of the key (site_cache_hash) */
-    size_t size_bytes;                               /* all memory of the value, with this struct */
-    uint32_t descriptors;                            /* open files it holds */
-    void (*release)(struct site_cache_entry *entry); /* called once, after the last reference */
+/* Neighbours in a queue of eviction. */
+struct site_cache_link {
+    struct site_cache_entry *newer, *older;
+};
 
+struct site_cache_entry;
+
+/* What entries of one kind have in common. */
+struct site_cache_kind {
+    void (*release)(struct site_cache_entry *entry); /* called once, after the last reference */
+    /* Storage of an entry with descriptors, for its place among those. It does not move while the
+     * entry is in the cache. NULL: no entry of this kind holds any. */
+    struct site_cache_link *(*open_link)(struct site_cache_entry *entry);
+};
+
+/* The part of a value that the cache uses, embedded as the first member. There is one for each
+ * cached file, so each byte counts. Before site_cache_insert, fill `hash` to `kind` with
+ * site_cache_init, and leave the rest zero. */
+struct site_cache_entry {
+    uint64_t hash;                            /* of the key (site_cache_hash) */
+    _Atomic(struct site_cache_entry *) chain; /* next in the bucket; kept after removal */
+    const struct site_cache_kind *kind;
+    uint16_t key_at, key_len; /* site_cache_key */
+    uint32_t
+        size_bytes; /* all memory of the value, with this struct; UINT32_MAX: as much or more */
     _Atomic uint32_t references;
+    uint8_t descriptors;           /* open files it holds */
     _Atomic uint8_t visited;       /* sieve: written by readers */
     _Atomic uint8_t ghost_pending; /* sieve: the next hit is reported to the ghost list */
-    bool resident;                 /* this and the rest: written under the cache's lock */
-    _Atomic(struct site_cache_entry *) chain; /* next in the bucket; kept after removal */
-    struct site_cache_link {
-        struct site_cache_entry *newer, *older;
-    } queue[2]; /* among all, and among those that hold descriptors */
-    struct site_cache_entry *retired_next;
-    uint64_t retired_at; /* epoch of the removal; 0: never removed */
+    enum __attribute__((packed)) site_cache_state {
+        SITE_CACHE_NEW,
+        SITE_CACHE_RESIDENT,
+        SITE_CACHE_RETIRED /* it was in the cache */
+    } state;               /* this and the rest: written under the cache's lock */
+    union {
+        struct site_cache_link queue; /* of a resident entry, among all */
+        struct {
+            struct site_cache_entry *next;
+            uint64_t at; /* epoch of the removal */
+        } retired;       /* of a retired one */
+    };
 };
+
+_Static_assert(sizeof(struct site_cache_entry) == 56, "each byte is there for each cached file");
+
+/* The key of an entry. It is in the value itself. */
+static inline struct span site_cache_key(const struct site_cache_entry *entry)
+{
+    return span_of((const char *)entry + entry->key_at, entry->key_len);
+}
+
+/* Fills a zeroed entry, with one reference, the creator's. `key` is in the same value, at most
+ * 64 KiB behind its begin, and shorter than 64 KiB. The caller sets size and descriptors. */
+static inline void site_cache_init(struct site_cache_entry *entry,
+                                   const struct site_cache_kind *kind, uint64_t hash,
+                                   struct span key)
+{
+    const ptrdiff_t at = key.at - (const char *)entry;
+    CHECK(at >= 0 && at <= UINT16_MAX && key.len <= UINT16_MAX);
+    entry->hash = hash;
+    entry->kind = kind;
+    entry->key_at = (uint16_t)at;
+    entry->key_len = (uint16_t)key.len;
+    atomic_init(&entry->references, 1);
+}
 
 struct site_cache_limits {
     enum site_cache_policy policy;

@@ -88,19 +88,19 @@ static bool read_piece(struct site_compressor *c, const struct site_file *file, 
 {
     const uint64_t left = file->size - at;
     const size_t len = left < SITE_CONTENT_PIECE ? (size_t)left : SITE_CONTENT_PIECE;
-    if (file->body != NULL) {
-        *ret_piece = span_of(file->body + at, len);
+    if (!file->open) {
+        *ret_piece = span_of(site_file_body(file) + at, len);
         return true;
     }
     *ret_piece = span_of(c->piece, len);
-    return os_file_read_at(file->fd, c->piece, len, at) == 0;
+    return os_file_read_at(site_file_fd(file), c->piece, len, at) == 0;
 }
 
 enum site_compressing_outcome site_compressing_read(
     struct site_compressor *c, const struct site_entry *entry, int v,
     enum site_coder_result (*take)(void *context, struct span piece, bool last), void *context)
 {
-    const struct site_file *file = &entry->file[v];
+    const struct site_file *file = site_entry_file(entry, v);
     enum site_coder_result result = SITE_CODER_MORE;
     for (uint64_t at = 0; at < file->size && result == SITE_CODER_MORE; at += SITE_CONTENT_PIECE) {
         struct span piece;
@@ -116,7 +116,7 @@ enum site_compressing_outcome site_compressing_read(
     }
     if (result == SITE_CODER_FULL)
         return SITE_OUTCOME_USELESS;
-    const bool whole = file->body != NULL || site_load_is_current(entry, v);
+    const bool whole = !file->open || site_load_is_current(entry, v);
     return result == SITE_CODER_DONE && whole ? SITE_OUTCOME_MADE : SITE_OUTCOME_BROKEN;
 }
 

@@ -3,6 +3,7 @@
 
 #include "os/clock.h"
 #include "site/compressing.h"
+#include "site/entry.h"
 #include "site/load.h"
 #include "site/made.h"
 
@@ -17,7 +18,7 @@ static enum site_compressing_outcome compress_entry(struct site_compressor *c,
 {
     struct site_coder coder;
     const uint64_t began_ns = os_clock_thread_ns();
-    const bool opened = site_coder_open(&coder, coding, entry->file[SITE_PLAIN].size, out, room);
+    const bool opened = site_coder_open(&coder, coding, entry->plain->size, out, room);
     site_compressing_spend_since(c, began_ns);
     return opened ? site_compressing_encode(c, entry, &coder, ret_len) : SITE_OUTCOME_BROKEN;
 }
@@ -25,9 +26,9 @@ static enum site_compressing_outcome compress_entry(struct site_compressor *c,
 static void make_variant(struct site_compressor *c, struct site_entry *entry,
                          enum site_variant coding)
 {
-    const uint64_t size = entry->file[SITE_PLAIN].size;
+    const uint64_t size = entry->plain->size;
     const size_t room = site_compress_largest(size);
-    struct site_made *made = site_load_made(entry);
+    struct site_made *made = site_entry_made(entry);
     if (made->form[coding].len > 0) {
         site_made_return(made, 1u << coding);
         return;
@@ -62,7 +63,7 @@ static enum site_coder_result digest_piece(void *digest, struct span piece, bool
 
 static void make_tags(struct site_compressor *c, struct site_entry *entry)
 {
-    struct site_made *made = site_load_made(entry);
+    struct site_made *made = site_entry_made(entry);
     unsigned tagged = 0;
     if (made->tagged != 0) {
         site_made_return(made, SITE_MADE_TAGS);
@@ -138,9 +139,10 @@ struct site_compressor *site_compressor_new(struct site_compressor_plan plan)
 static enum site_compressor_reply queue_job(struct site_compressor *c, struct site_entry *entry,
                                             unsigned codings)
 {
+    if (site_entry_made(entry) == NULL)
+        return SITE_COMPRESSOR_BUSY;
     if (codings != SITE_MADE_TAGS &&
-        !site_compressing_has_space(c, entry,
-                                    (size_t)entry->file[SITE_PLAIN].size / 4)) /* a usual result */
+        !site_compressing_has_space(c, entry, (size_t)entry->plain->size / 4)) /* a usual result */
         return SITE_COMPRESSOR_SHARE_IN_USE;
     if (pthread_mutex_trylock(&c->lock) != 0)
         return SITE_COMPRESSOR_BUSY;
@@ -160,7 +162,7 @@ enum site_compressor_reply site_compressor_request(struct site_compressor *compr
     if (reply == SITE_COMPRESSOR_BUSY)
         atomic_fetch_or_explicit(&entry->missing, (uint8_t)codings, memory_order_relaxed);
     else if (reply != SITE_COMPRESSOR_TAKEN)
-        site_made_offer_later(site_load_made(entry), codings);
+        site_made_offer_later(site_entry_made(entry), codings);
     return reply;
 }
 

@@ -5,6 +5,8 @@
 #include "base/duration.h"
 #include "base/hash.h"
 #include "os/file.h"
+#include "site/allocator.h"
+#include "site/entry.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -57,21 +59,47 @@ static int read_version(int fd, enum site_patience patience, struct site_identit
     return read_error < 0 ? read_error : -EAGAIN;
 }
 
-int site_content_read(int fd, enum site_patience patience, struct site_identity *identity,
-                      size_t body_max, size_t head_room, struct site_file *file, bool *ret_whole)
+struct site_file *site_content_over(char *memory, size_t head_room, size_t len)
 {
+    struct site_file *file = (struct site_file *)(void *)memory;
+    const size_t end_at = SITE_CONTENT_BEGIN + head_room;
+
+    *file = (struct site_file){ .size = len - end_at, .end_at = (uint32_t)end_at };
+    return file;
+}
+
+struct site_file *site_content_open(uint64_t size)
+{
+    struct site_open_file *file = malloc(sizeof(*file) + SITE_CONTENT_ETAG);
+
+    if (file == NULL)
+        return NULL;
+    *file = (struct site_open_file){
+        .file = { .size = size, .end_at = sizeof(*file) + SITE_CONTENT_ETAG, .open = true },
+        .fd = -1,
+    };
+    return &file->file;
+}
+
+int site_content_read(int fd, enum site_patience patience, struct site_identity *identity,
+                      size_t body_max, size_t head_room, struct site_file **ret_file,
+                      bool *ret_whole)
+{
+    const size_t body_at = SITE_CONTENT_BEGIN + head_room;
+
     for (int attempt = 1;; attempt++) {
-        file->size = identity->size;
-        if (file->size > body_max)
-            return 0;
-        char *memory = malloc(head_room + file->size);
+        const uint64_t size = identity->size;
+        if (size > body_max) {
+            *ret_file = site_content_open(size);
+            return *ret_file != NULL ? 0 : -ENOMEM;
+        }
+        char *memory = malloc(body_at + size);
         if (memory == NULL)
             return -ENOMEM;
-        int error = read_version(fd, patience, identity, memory + head_room);
+        int error = read_version(fd, patience, identity, memory + body_at);
         bool last = attempt == READ_ATTEMPTS;
         if (error == 0 || (error == -EAGAIN && last)) {
-            file->body = memory + head_room;
-            file->head_room = (uint32_t)head_room;
+            *ret_file = site_content_over(memory, head_room, body_at + size);
             *ret_whole = error == 0;
             return 0;
         }
@@ -79,6 +107,19 @@ int site_content_read(int fd, enum site_patience patience, struct site_identity 
         if (last || (error != -EAGAIN && error != -ENODATA))
             return error;
     }
+}
+
+void site_content_free(const struct site *site, struct site_file *file)
+{
+    if (file == NULL)
+        return;
+    os_file_close(site_file_fd(file));
+    site_allocator_give(site->options->allocator, file);
+}
+
+size_t site_content_bytes(const struct site_file *file)
+{
+    return file->end_at + (file->open ? 0 : (size_t)file->size);
 }
 
 bool site_content_is_settled(const struct site_identity *identity, int64_t began_ns)
@@ -119,14 +160,24 @@ bool site_content_is_dated(const struct site *site, int64_t modified_ns)
     return etag == SITE_ETAG_TIME || !is_time_of_root(site, modified_ns);
 }
 
-int64_t site_content_last_modified_s(const struct site_identity *identity, int64_t began_ns)
+uint32_t site_content_last_modified_s(const struct site_identity *identity, int64_t began_ns)
 {
     const int64_t modified_s = identity->modified_ns / SECOND_NS;
     const int64_t began_s = began_ns / SECOND_NS;
-    return modified_s < began_s ? modified_s : began_s;
+    const int64_t last_s = modified_s < began_s ? modified_s : began_s;
+    return last_s > 0 && last_s <= UINT32_MAX ? (uint32_t)last_s : 0;
 }
 
-struct span site_content_etag(char out[SITE_CONTENT_ETAG], const struct site_file *file, int v)
+void site_content_set_etag(struct site_file *file, struct span etag)
+{
+    char *at = (char *)file + (file->open ? sizeof(struct site_open_file) : sizeof(*file));
+
+    CHECK(etag.len <= SITE_CONTENT_ETAG && file->head_len == 0);
+    memcpy(at, etag.at, etag.len);
+    file->etag_len = (uint8_t)etag.len;
+}
+
+void site_content_make_etag(struct site_file *file, int v)
 {
     static const struct span names[SITE_VARIANTS] = {
         [SITE_BR] = SPAN("-br"),
@@ -134,21 +185,23 @@ struct span site_content_etag(char out[SITE_CONTENT_ETAG], const struct site_fil
         [SITE_GZIP] = SPAN("-gz"),
         [SITE_PLAIN] = SPAN(""),
     };
-    struct buf tag = buf_over(out, SITE_CONTENT_ETAG);
+    char text[SITE_CONTENT_ETAG];
+    struct buf tag = buf_over(text, sizeof(text));
 
     buf_add_char(&tag, '"');
-    if (file->body != NULL) {
-        const struct span body = span_of(file->body, file->size);
+    if (!file->open) {
+        const struct span body = span_of(site_file_body(file), file->size);
         buf_add_hex(&tag, hash_bytes(body, ETAG_SEED + (unsigned)v), 16);
     } else {
-        buf_add_hex(&tag, (uint64_t)file->modified_ns, hex_digits((uint64_t)file->modified_ns));
+        const uint64_t modified_ns = (uint64_t)site_content_opened(file)->modified_ns;
+        buf_add_hex(&tag, modified_ns, hex_digits(modified_ns));
         buf_add_char(&tag, '-');
         buf_add_hex(&tag, file->size, hex_digits(file->size));
         buf_add(&tag, names[v]);
     }
     buf_add_char(&tag, '"');
     CHECK(!tag.overflow);
-    return buf_span(&tag);
+    site_content_set_etag(file, buf_span(&tag));
 }
 
 struct site_content_digest site_content_digest_begin(int v)
@@ -162,17 +215,17 @@ void site_content_digest_add(struct site_content_digest *digest, struct span pie
         digest->lane[i] = hash_bytes(piece, digest->lane[i]);
 }
 
-struct span site_content_digest_etag(char out[SITE_CONTENT_ETAG],
-                                     const struct site_content_digest *digest)
+void site_content_set_digest(struct site_file *file, const struct site_content_digest *digest)
 {
-    struct buf tag = buf_over(out, SITE_CONTENT_ETAG);
+    char text[SITE_CONTENT_ETAG];
+    struct buf tag = buf_over(text, sizeof(text));
 
     buf_add_char(&tag, '"');
     buf_add_hex(&tag, digest->lane[0], 16);
     buf_add_hex(&tag, digest->lane[1], 16);
     buf_add_char(&tag, '"');
     CHECK(!tag.overflow);
-    return buf_span(&tag);
+    site_content_set_etag(file, buf_span(&tag));
 }
 
 int site_content_digest_file(int fd, enum site_patience patience, int v,
@@ -210,71 +263,101 @@ int site_content_hash_end(int fd, enum site_patience patience, uint64_t size, ui
     return 0;
 }
 
-bool site_content_copy(struct site_file *file, size_t head_room, struct span bytes)
+struct site_file *site_content_copy(size_t head_room, struct span bytes)
 {
-    char *memory = malloc(head_room + bytes.len);
+    const size_t body_at = SITE_CONTENT_BEGIN + head_room;
+    char *memory = malloc(body_at + bytes.len);
+
     if (memory == NULL)
-        return false;
-    memcpy(memory + head_room, bytes.at, bytes.len);
-    file->body = memory + head_room;
-    file->head_room = (uint32_t)head_room;
-    file->size = bytes.len;
-    // cppcheck-suppress memleak ; the body is in it, and its owner frees both
-    return true;
+        return NULL;
+    memcpy(memory + body_at, bytes.at, bytes.len);
+    return site_content_over(memory, head_room, body_at + bytes.len);
 }
 
 /* ---- heads ---- */
 
+/* Where the heads of a form can begin: behind its tag. */
+static size_t heads_at(const struct site_file *file)
+{
+    return file->open ? sizeof(struct site_open_file) + file->etag_len : SITE_CONTENT_BEGIN;
+}
+
+/* An open form has exactly the memory for its head. */
+static struct site_file *resize_open(struct site_entry *entry, enum site_variant variant,
+                                     size_t head_len)
+{
+    struct site_file *file = site_entry_file(entry, variant);
+    const size_t end_at = heads_at(file) + head_len;
+
+    struct site_file *resized = realloc(file, end_at);
+
+    if (resized == NULL)
+        return NULL;
+    resized->end_at = (uint32_t)end_at;
+    site_entry_put(entry, variant, resized);
+    site_entry_measure(entry);
+    return resized;
+}
+
 bool site_set_head(struct site_entry *entry, enum site_variant variant, struct span head)
 {
-    struct site_file *file = &entry->file[variant];
-    char *at;
+    struct site_file *file = site_entry_file(entry, variant);
 
-    if (file->body != NULL) {
-        if (head.len > file->head_room)
-            return false;
-        at = (char *)(uintptr_t)file->body - head.len;
-    } else {
-        at = malloc(head.len > 0 ? head.len : 1);
-        if (at == NULL)
-            return false;
-        free((void *)(uintptr_t)file->head.at);
-        entry->cache.size_bytes += head.len - file->head.len;
-    }
-    memcpy(at, head.at, head.len);
-    file->head = span_of(at, head.len);
+    if (head.len > UINT16_MAX || (!file->open && heads_at(file) + head.len > file->end_at))
+        return false;
+    if (file->open)
+        file = resize_open(entry, variant, head.len);
+    if (file == NULL)
+        return false;
+    memcpy((char *)file + file->end_at - head.len, head.at, head.len);
+    file->head_len = (uint16_t)head.len;
+    file->block_len = 0;
     return true;
 }
 
 void site_set_block(struct site_entry *entry, enum site_variant variant, struct span block)
 {
-    struct site_file *file = &entry->file[variant];
-    if (file->body == NULL || file->head.len + block.len > file->head_room)
+    struct site_file *file = site_entry_file(entry, variant);
+    const size_t len = file->head_len + block.len;
+
+    if (file->open || heads_at(file) + len > file->end_at || block.len > UINT16_MAX)
         return;
-    char *at = (char *)(uintptr_t)file->head.at - block.len;
-    memcpy(at, block.at, block.len);
-    file->block = span_of(at, block.len);
+    memcpy((char *)file + file->end_at - len, block.at, block.len);
+    file->block_len = (uint16_t)block.len;
+}
+
+/* Where the head has the tag, too; 0: nowhere. */
+static uint16_t find_etag(const struct site_file *file)
+{
+    const struct span head = site_file_head(file), etag = site_file_etag(file);
+    const char *found = etag.len > 0 ? memmem(head.at, head.len, etag.at, etag.len) : NULL;
+    return found != NULL ? (uint16_t)(found - head.at) : 0;
 }
 
 /* A copy is cheaper than the memory from here on: 1 KiB takes about 50 ns, once for each miss. */
-enum { TRIMMED_LEAST = 64, TRIMMED_SHARE = 8 };
+enum { PACKED_LEAST = 64, PACKED_SHARE = 8 };
 
-size_t site_content_trim(struct site_file *file)
+void site_content_pack(const struct site *site, struct site_file **at)
 {
-    const size_t heads = file->head.len + file->block.len;
-    const size_t unused = file->body != NULL ? file->head_room - heads : 0;
-    if (unused < TRIMMED_LEAST || unused < (unused + heads + file->size) / TRIMMED_SHARE)
-        return 0;
-    char *memory = malloc(heads + file->size);
+    struct site_allocator *const allocator = site->options->allocator;
+    const struct site_file *file = *at;
+    const uint16_t etag_at = file->open ? 0 : find_etag(file);
+    const size_t begin = sizeof(*file) + (etag_at > 0 ? 0 : file->etag_len);
+    const size_t kept = (size_t)file->head_len + file->block_len + (size_t)file->size;
+    const size_t before = site_content_bytes(file);
+
+    const bool frees_much = before >= begin + kept + PACKED_LEAST &&
+                            before - begin - kept >= (before - begin) / PACKED_SHARE;
+    char *memory = !file->open && (allocator != NULL || frees_much)
+                       ? site_allocator_take(allocator, begin + kept)
+                       : NULL;
     if (memory == NULL)
-        return 0;
-    memcpy(memory, file->body - heads, heads + file->size);
-    free((void *)(uintptr_t)(file->body - file->head_room));
-    file->body = memory + heads;
-    file->head_room = (uint32_t)heads;
-    file->head.at = file->body - file->head.len;
-    if (file->block.len > 0)
-        file->block.at = memory;
-    // cppcheck-suppress memleak ; the body and the heads are in it, and their owner frees them
-    return unused;
+        return;
+    memcpy(memory, file, begin);
+    memcpy(memory + begin, (const char *)file + before - kept, kept);
+    struct site_file *packed = (struct site_file *)(void *)memory;
+    packed->end_at = (uint32_t)(begin + kept - (size_t)file->size);
+    packed->etag_at = etag_at;
+    free(*at);
+    *at = packed;
 }

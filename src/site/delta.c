@@ -21,10 +21,10 @@ enum {
 
 bool site_delta_suits(const struct site_entry *entry)
 {
-    const struct site_file *plain = &entry->file[SITE_PLAIN];
-    return span_starts(entry->cache.key, SPAN("/")) &&
+    const struct site_file *plain = entry->plain;
+    return span_starts(site_cache_key(&entry->cache), SPAN("/")) &&
            (entry->site->options->compress & 1u << SITE_ZSTD) != 0 &&
-           site_compress_suits(entry->type, plain->size);
+           site_compress_suits(site_entry_type(entry), plain->size);
 }
 
 /* ---- places ---- */
@@ -117,8 +117,8 @@ static bool make_key(const struct site_entry *entry, const struct site_delta_req
 {
     buf_add(key, SPAN("delta "));
     buf_add(key, span_of((const char *)request->digest, SITE_CODER_DIGEST));
-    buf_add(key, entry->file[SITE_PLAIN].etag);
-    buf_add(key, entry->cache.key);
+    buf_add(key, site_file_etag(entry->plain));
+    buf_add(key, site_cache_key(&entry->cache));
     return !key->overflow;
 }
 
@@ -148,7 +148,7 @@ struct site_entry *site_delta_find(struct site_compressor *compressor,
 {
     char storage[KEY_MAX];
     struct buf text = buf_over(storage, sizeof(storage));
-    if (entry->file[SITE_PLAIN].etag.len == 0 || !make_key(entry, request, &text))
+    if (entry->plain->etag_len == 0 || !make_key(entry, request, &text))
         return NULL;
     const struct span key = buf_span(&text);
     const uint64_t hash = hash_bytes(key, entry->site->seed);
@@ -180,16 +180,16 @@ static void add_open_file(struct site_compressor *c, const void *family, int fd,
 
 void site_delta_copy(struct site_compressor *c, const struct site_entry *entry, const void *family)
 {
-    const struct site_file *file = &entry->file[SITE_PLAIN];
+    const struct site_file *file = entry->plain;
     if (!site_compressing_may_continue(c, entry))
         return;
     const uint64_t began_ns = os_clock_thread_ns();
-    char *copy = file->body != NULL ? malloc((size_t)file->size) : NULL;
+    char *copy = !file->open ? malloc((size_t)file->size) : NULL;
     if (copy != NULL) {
-        memcpy(copy, file->body, (size_t)file->size);
+        memcpy(copy, site_file_body(file), (size_t)file->size);
         site_dictionary_add(&c->dictionaries, family, copy, (size_t)file->size);
-    } else if (file->body == NULL) {
-        add_open_file(c, family, file->fd, file->size);
+    } else if (file->open) {
+        add_open_file(c, family, site_file_fd(file), file->size);
     }
     site_compressing_spend_since(c, began_ns);
     site_compressing_add_total(c, SITE_TOTAL_NOTES, 1);
@@ -283,7 +283,7 @@ static void add_files(const struct scan *scan, const struct site_folder *folder)
 static void scan_folder(struct site_compressor *c, const struct site_entry *entry,
                         const struct site_delta_request *request)
 {
-    const struct span key = entry->cache.key; /* a path: site_delta_suits */
+    const struct span key = site_cache_key(&entry->cache); /* a path: site_delta_suits */
     const char *slash = memrchr(key.at, '/', key.len);
     const struct scan scan = { c, entry, request, span_first(key, (size_t)(slash + 1 - key.at)) };
     struct site_folder folder;
@@ -321,7 +321,7 @@ static enum site_compressing_outcome compress_delta(struct site_compressor *c,
     struct site_coder coder;
     const uint64_t began_ns = os_clock_thread_ns();
     const bool opened =
-        site_coder_open_delta(&coder, dictionary, digest, entry->file[SITE_PLAIN].size, out, room);
+        site_coder_open_delta(&coder, dictionary, digest, entry->plain->size, out, room);
     site_compressing_spend_since(c, began_ns);
     return opened ? site_compressing_encode(c, entry, &coder, ret_len) : SITE_OUTCOME_BROKEN;
 }
@@ -343,7 +343,7 @@ static void settle_place(struct site_compressor *c, struct site_delta_place *pla
 void site_delta_make(struct site_compressor *c, const struct site_entry *entry,
                      struct site_delta_place *place)
 {
-    const size_t room = site_compress_largest(entry->file[SITE_PLAIN].size);
+    const size_t room = site_compress_largest(entry->plain->size);
     const struct span dictionary = find_dictionary(c, entry, &place->request);
     if (dictionary.len == 0) {
         /* If the work was cut off, the dictionary may be known all the same. */

@@ -10,13 +10,18 @@
  */
 #include "site/eviction.h"
 
+/* The place of an entry in one of the queues. */
+static struct site_cache_link *link_of(struct site_cache_entry *entry, unsigned which)
+{
+    return which == SITE_EVICTION_ALL ? &entry->queue : entry->kind->open_link(entry);
+}
+
 static void queue_push(struct site_eviction *eviction, struct site_cache_entry *entry,
                        unsigned which)
 {
-    entry->queue[which].newer = NULL;
-    entry->queue[which].older = eviction->queue[which].newest;
+    *link_of(entry, which) = (struct site_cache_link){ NULL, eviction->queue[which].newest };
     if (eviction->queue[which].newest != NULL)
-        eviction->queue[which].newest->queue[which].newer = entry;
+        link_of(eviction->queue[which].newest, which)->newer = entry;
     else
         eviction->queue[which].oldest = entry;
     eviction->queue[which].newest = entry;
@@ -26,19 +31,17 @@ static void queue_push(struct site_eviction *eviction, struct site_cache_entry *
 static void queue_unlink(struct site_eviction *eviction, struct site_cache_entry *entry,
                          unsigned which)
 {
-    struct site_cache_entry *const newer = entry->queue[which].newer;
-    struct site_cache_entry *const older = entry->queue[which].older;
+    const struct site_cache_link link = *link_of(entry, which);
     if (eviction->queue[which].hand == entry)
-        eviction->queue[which].hand = newer;
-    if (newer != NULL)
-        newer->queue[which].older = older;
+        eviction->queue[which].hand = link.newer;
+    if (link.newer != NULL)
+        link_of(link.newer, which)->older = link.older;
     else
-        eviction->queue[which].newest = older;
-    if (older != NULL)
-        older->queue[which].newer = newer;
+        eviction->queue[which].newest = link.older;
+    if (link.older != NULL)
+        link_of(link.older, which)->newer = link.newer;
     else
-        eviction->queue[which].oldest = newer;
-    entry->queue[which] = (struct site_cache_link){ NULL, NULL };
+        eviction->queue[which].oldest = link.newer;
     eviction->queue[which].count--;
 }
 
@@ -85,7 +88,7 @@ static struct site_cache_entry *sieve_victim(struct site_eviction *eviction, uns
         if (atomic_load_explicit(&hand->visited, memory_order_relaxed) == 0)
             break;
         atomic_store_explicit(&hand->visited, 0, memory_order_relaxed);
-        hand = hand->queue[which].newer;
+        hand = link_of(hand, which)->newer;
     }
     if (hand == NULL)
         hand = eviction->queue[which].oldest;

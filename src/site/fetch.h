@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lookups that would wait for the disk, made in the fetching threads: the lane TASK_FETCHES of the
- * pool (task/task.h). So an event loop that looks up files only in memory never waits.
+ * Lookups that would wait for the disk, and listings of folders, made in the fetching threads: the
+ * lanes TASK_FETCHES and TASK_LISTINGS of the pool (task/task.h). So an event loop that looks up
+ * files only in memory never waits.
  *
  * A fetch is one lookup and all that it loads. All requests of the process that need the same
  * lookup share one fetch, and each has a ticket. The fetching thread loads into an entry that no
@@ -9,14 +10,17 @@
  * a new one, and publishes it. The other requests then get the same entry, also if the cache does
  * not keep it. So no request depends on luck to find what it waited for.
  *
- * A fetch that runs cannot be stopped. It holds the entry that it compares, and borrows its site. A
- * request that gives up drops its ticket, and the last ticket frees what was loaded.
+ * A call that waits for the disk cannot be stopped. So a fetch that runs holds the entry that it
+ * compares, and borrows its site. A request that gives up drops its ticket, and the last ticket
+ * frees what was loaded. A listing makes many calls, and ends after the next one when no ticket is
+ * left.
  *
  * Threads: any thread may make any call. One lock guards the tickets and fetches of a process. It
  * is held for some instructions, never while the disk is read.
  */
 #pragma once
 
+#include "site/listing.h"
 #include "site/query.h"
 #include "task/task.h"
 
@@ -37,27 +41,30 @@ struct site_fetch_ticket {
     bool left; /* the request waits no longer, and uses what was found to the end of the turn */
 };
 
-/* The tickets of one request, newest first, and who waits for them. */
+/* The tickets of one request, newest first, and the session that waits for them. */
 struct site_fetch_wait {
     struct task_home *home;
     void *owner;
     struct site_fetch_ticket **tickets;
     struct site_fetch_ticket *last; /* set with SITE_NOT_IN_MEMORY: the ticket to wait for */
+    bool limited; /* set with SITE_BUSY: there are as many listings as the limit allows */
 };
 
-/* Borrows the pool. NULL: out of memory. */
-struct site_fetches *site_fetch_new(struct task_pool *pool);
+/* Borrows the pool, and the limit of listings. NULL: out of memory. */
+struct site_fetches *site_fetch_new(struct task_pool *pool, struct site_listing_limit *listings);
 
-/* No ticket is left. The pool is freed afterwards. False: a fetch still runs. Then its thread uses
- * the sites, and neither they nor this are freed: the process is about to end. Accepts NULL. */
+/* The caller has freed the pool, and no ticket is left. False: a fetch still runs, and its thread
+ * uses the sites. Then neither they nor this are freed: the process is about to end. Accepts
+ * NULL. */
 bool site_fetch_free(struct site_fetches *fetches);
 
-/* Finds what a lookup in memory could not find.
+/* Finds the file or listing that a lookup in memory could not find.
  *
- * SITE_NOT_IN_MEMORY: the request waits for wait->last, which may be a new ticket. Any other result
- * is that of a fetch that a ticket of this request stands for, and is used as that of site_find:
- * *ret_entry stays valid until site_fetch_drop, and a new one is the caller's to publish and to
- * release. SITE_BUSY: too many fetches wait. */
+ * SITE_NOT_IN_MEMORY: the request waits for wait->last, which may be a new ticket. SITE_BUSY: too
+ * many fetches wait, or wait->limited. Any other result is of a fetch for which this request has a
+ * ticket. *ret_entry then stays valid until site_fetch_drop. With *ret_new the caller publishes and
+ * releases it, as after site_find. A listing counts in its limit until a request takes the
+ * result. */
 enum site_result site_fetch_find(struct site_fetches *fetches, struct site_fetch_wait *wait,
                                  const struct site *site, struct site_cache_reader *reader,
                                  struct site_query *query, uint64_t now_ns,

@@ -26,8 +26,9 @@ enum {
 
 struct reading {
     const struct site *site;
-    struct span path; /* of the directory */
-    bool hidden;      /* hidden names are shown */
+    struct span path;            /* of the directory */
+    bool hidden;                 /* hidden names are shown */
+    const _Atomic bool *stopped; /* as in the request */
     DIR *stream;
     struct site_folder folder;
     size_t rows_size;
@@ -183,6 +184,11 @@ static bool append_row(struct reading *reading, struct span name, bool directory
     return true;
 }
 
+static bool is_stopped(const struct reading *reading)
+{
+    return reading->stopped != NULL && atomic_load_explicit(reading->stopped, memory_order_relaxed);
+}
+
 /* Reads the names, up to SITE_LISTING_NAMES_MAX. This costs little for each name. */
 static int read_names(struct reading *reading)
 {
@@ -191,6 +197,8 @@ static int read_names(struct reading *reading)
         const struct dirent *entry = readdir(reading->stream);
         if (entry == NULL)
             return -errno;
+        if (is_stopped(reading))
+            return -ECANCELED;
         const struct span name = span_text(entry->d_name);
         const unsigned char type = entry->d_type;
         const bool has_rules = reading->path.len == 1 && site_lookup_has_rules(reading->site, name);
@@ -233,7 +241,8 @@ static int measure_rows(struct reading *reading)
 
     for (size_t i = 0; i < folder->count; i++) {
         bool shown = false;
-        int error = measure_row(reading, &folder->rows[i], &shown);
+        int error = is_stopped(reading) ? -ECANCELED
+                                        : measure_row(reading, &folder->rows[i], &shown);
         if (error < 0)
             return error;
         if (!shown)
@@ -259,7 +268,12 @@ int site_folder_read(const struct site *site, const struct site_listing_request 
                      struct site_folder *ret_folder)
 {
     const struct site_view *view = request->view != NULL ? request->view : site_view(site);
-    struct reading reading = { .site = site, .path = request->path, .hidden = view->hidden };
+    struct reading reading = {
+        .site = site,
+        .path = request->path,
+        .hidden = view->hidden,
+        .stopped = request->stopped,
+    };
 
     reading.stream = fdopendir(*fd);
     if (reading.stream == NULL)

@@ -29,7 +29,7 @@ struct site_folder {
 /* Reads the directory of a request, which is open as *fd; takes *fd. Names that cannot be served
  * are left out: hidden names, devices, links that are dead or lead out of the root, names with
  * control bytes. Of more than SITE_LISTING_ENTRIES_MAX names, the first are examined: directories
- * before files, each by name. Returns 0 or -errno. */
+ * before files, each by name. Returns 0 or -errno; -ECANCELED: the request was stopped. */
 MUST_USE int site_folder_read(const struct site *site, const struct site_listing_request *request,
                               int *fd, struct site_folder *ret_folder);
 

@@ -307,6 +307,25 @@ bool site_listing_key(const struct site_listing_request *request, char *out, siz
     return !key.overflow;
 }
 
+bool site_listing_begin(struct site_listing_limit *limit)
+{
+    const unsigned before = atomic_fetch_add_explicit(&limit->count, 1, memory_order_relaxed);
+    if (limit->max == 0 || before < limit->max)
+        return true;
+    site_listing_end(limit);
+    return false;
+}
+
+void site_listing_count(struct site_listing_limit *limit)
+{
+    atomic_fetch_add_explicit(&limit->count, 1, memory_order_relaxed);
+}
+
+void site_listing_end(struct site_listing_limit *limit)
+{
+    atomic_fetch_sub_explicit(&limit->count, 1, memory_order_relaxed);
+}
+
 int site_listing_render(const struct site *site, const struct site_listing_request *request,
                         int *fd, size_t room, char **ret_text, size_t *ret_len, size_t *ret_entries)
 {

@@ -7,7 +7,6 @@
 
 #include "site/listing.h"
 #include "site/lookup.h"
-#include "site/made.h"
 
 /* Loads a lookup into an entry for `key`, with one reference, the caller's. Takes from the lookup
  * the descriptors that the entry keeps. Returns SITE_FILE, SITE_BUSY or SITE_BROKEN, and
@@ -15,7 +14,8 @@
 enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
                            uint64_t hash, struct site_entry **ret_entry);
 
-/* The same for the listing of the directory that the lookup has opened. */
+/* The same for the listing of the directory that the lookup has opened. SITE_NOT_IN_MEMORY: the
+ * request was stopped. */
 enum site_result site_load_listing(const struct site *site, struct site_lookup *lookup,
                                    const struct site_listing_request *request, struct span key,
                                    uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry);
@@ -38,12 +38,7 @@ struct site_entry *site_load_with_made(struct site_entry *entry, struct site_loo
 struct site_entry *site_load_delta(const struct site_entry *of, struct span key, uint64_t hash,
                                    struct span bytes);
 
-/* For the compressor, which holds the entry: its part of it, whether an open form still is the
- * version that was loaded, and whether that form can have the tag of its content, and has none. */
-struct site_made *site_load_made(struct site_entry *entry);
+/* For the compressor, which holds the entry: whether an open form still is the version that was
+ * loaded, and whether that form can have the tag of its content, and has none. */
 bool site_load_is_current(const struct site_entry *entry, int v);
 bool site_load_lacks_tag(const struct site_entry *entry, int v);
-
-/* Whether the entry holds one version of its file. False when the file changed during every attempt
- * to read it; such an entry is for this request only. */
-bool site_load_is_whole(const struct site_entry *entry);

@@ -9,6 +9,7 @@
 #include "site/lookup.h"
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "site/siblings.h"
@@ -57,6 +58,11 @@ bool site_lookup_identity_equal(const struct site_identity *a, const struct site
 {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
            a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
+}
+
+uint64_t site_lookup_version(const struct site *site, const struct site_identity *identity)
+{
+    return hash_bytes(span_of((const char *)identity, sizeof(*identity)), site->seed);
 }
 
 bool site_lookup_sibling_fits(const struct site_identity *sibling,

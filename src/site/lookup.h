@@ -94,6 +94,9 @@ struct span site_lookup_name(const struct site_lookup *lookup);
 struct site_identity site_lookup_identity_of(const struct stat *status);
 bool site_lookup_identity_equal(const struct site_identity *a, const struct site_identity *b);
 
+/* The identity in 64 bits, for an entry to keep: a hash with the secret of the site. */
+uint64_t site_lookup_version(const struct site *site, const struct site_identity *identity);
+
 /* Whether a sibling can stand for the plain file: it is not empty, and not older. */
 bool site_lookup_sibling_fits(const struct site_identity *sibling,
                               const struct site_identity *plain);

@@ -23,10 +23,9 @@ void site_made_count(size_t more, size_t less)
 
 /* ---- offers ---- */
 
-void site_made_offer(struct site_entry *entry, const struct site_made *made)
+void site_made_offer(struct site_entry *entry, unsigned rejected)
 {
     const unsigned codings = site_options(entry->site)->compress;
-    const unsigned rejected = atomic_load_explicit(&made->rejected, memory_order_relaxed);
     atomic_store_explicit(&entry->missing, (uint8_t)(codings & ~entry->variants & ~rejected),
                           memory_order_relaxed);
 }

@@ -28,9 +28,9 @@ struct site_made {
     _Atomic uint8_t rejected; /* codings that are of no use for this version of the file */
 };
 
-/* An entry for a file that can be compressed: offers the codings of its site. The entry is not
- * published yet. */
-void site_made_offer(struct site_entry *entry, const struct site_made *made);
+/* An entry for a file that can be compressed: offers the codings of its site, but for those that
+ * are `rejected`. The entry is not published yet. */
+void site_made_offer(struct site_entry *entry, unsigned rejected);
 
 /* Offers again what could not be queued. Any thread. */
 void site_made_offer_again(struct site_entry *entry, struct site_made *made);

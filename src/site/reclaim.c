@@ -20,10 +20,10 @@ void site_reclaim_admit(struct site_reclaim *reclaim, unsigned count, struct sit
 void site_reclaim_retire(struct site_reclaim *reclaim, struct site_cache_entry *entry)
 {
     const uint64_t epoch = atomic_load_explicit(&reclaim->epoch, memory_order_relaxed);
-    entry->retired_at = epoch;
-    entry->retired_next = NULL;
+    entry->retired.at = epoch;
+    entry->retired.next = NULL;
     if (reclaim->newest != NULL)
-        reclaim->newest->retired_next = entry;
+        reclaim->newest->retired.next = entry;
     else
         reclaim->oldest = entry;
     reclaim->newest = entry;
@@ -46,7 +46,7 @@ static uint64_t seen_by(struct site_cache_reader *reader)
  * tried first, because there may be thousands of readers. */
 static uint64_t lowest_seen(struct site_reclaim *reclaim)
 {
-    const uint64_t oldest = reclaim->oldest->retired_at;
+    const uint64_t oldest = reclaim->oldest->retired.at;
     uint64_t lowest = UINT64_MAX;
     if (reclaim->blocker < reclaim->reader_count)
         lowest = seen_by(&reclaim->readers[reclaim->blocker]);
@@ -65,15 +65,15 @@ static struct site_cache_entry *take_before(struct site_reclaim *reclaim, uint64
 {
     struct site_cache_entry *const list = reclaim->oldest;
     struct site_cache_entry *last = NULL;
-    for (struct site_cache_entry *e = list; e != NULL && e->retired_at < epoch;
-         e = e->retired_next) {
+    for (struct site_cache_entry *e = list; e != NULL && e->retired.at < epoch;
+         e = e->retired.next) {
         reclaim->bytes -= e->size_bytes;
         last = e;
     }
     if (last == NULL)
         return NULL;
-    reclaim->oldest = last->retired_next;
-    last->retired_next = NULL;
+    reclaim->oldest = last->retired.next;
+    last->retired.next = NULL;
     if (reclaim->oldest == NULL) {
         reclaim->newest = NULL;
         atomic_store_explicit(&reclaim->waiting, false, memory_order_relaxed);
@@ -94,7 +94,7 @@ struct site_cache_entry *site_reclaim_collect_all(struct site_reclaim *reclaim)
 void site_reclaim_free(struct site_cache_entry *list)
 {
     while (list != NULL) {
-        struct site_cache_entry *next = list->retired_next;
+        struct site_cache_entry *next = list->retired.next;
         site_cache_release(list);
         list = next;
     }

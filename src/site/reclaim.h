@@ -52,7 +52,7 @@ void site_reclaim_admit(struct site_reclaim *reclaim, unsigned count, struct sit
 /* Takes the cache's reference to an entry that is in no chain any more. Under the lock. */
 void site_reclaim_retire(struct site_reclaim *reclaim, struct site_cache_entry *entry);
 
-/* Gives the retired entries that no reader can reach, linked by retired_next. Under the lock. */
+/* Gives the retired entries that no reader can reach, linked by retired.next. Under the lock. */
 MUST_USE struct site_cache_entry *site_reclaim_collect(struct site_reclaim *reclaim);
 
 /* Gives all retired entries. No reader is in use any more. */

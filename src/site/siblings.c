@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 
 enum {
-    SET = 4,
-    SETS = 2048,
+    SET = 8,
+    SETS = 4096,
     MISSES_FIRST = 4,        /* in a folder before it is read for the first time */
     MISSES_FACTOR = 4,       /* more misses after a reading that found too many names */
     MISSES_MOST = 256,       /* a reading covers at most 16,384 names: one or two milliseconds */

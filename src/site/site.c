@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "os/file.h"
 #include "site/content.h"
+#include "site/entry.h"
 #include "site/load.h"
 #include "site/query.h"
 #include "site/siblings.h"
@@ -52,7 +53,7 @@ enum site_result site_query_load(const struct site *site, const struct site_quer
     if (!query->may_render)
         return SITE_BUSY;
     if (lookup->patience == SITE_CACHED_ONLY)
-        return SITE_NOT_IN_MEMORY; /* the kernel reads a directory only with waiting */
+        return SITE_NOT_IN_MEMORY; /* reading a folder takes long, also in memory */
     return site_load_listing(site, lookup, query->listing, query->key, query->hash, now_ns,
                              ret_entry);
 }
@@ -119,7 +120,7 @@ static __attribute__((noinline)) enum site_result load_from_disk(
         query->view = &site->view;
     if (medium == OS_FILE_REMOTE && patience == SITE_CACHED_ONLY)
         return SITE_NOT_IN_MEMORY; /* opening may wait, too */
-    if (medium == OS_FILE_MEMORY)
+    if (medium == OS_FILE_MEMORY && query->kind != SITE_QUERY_LISTING)
         patience = SITE_MAY_WAIT; /* it never waits, and most such filesystems cannot say so */
     if (old != NULL) {
         if (!site_query_claim_recheck(old, &checked_ns, now_ns)) {
@@ -161,17 +162,17 @@ static __attribute__((noinline)) enum site_result load_from_disk(
 
 /* Compares size and time of the file behind an open variant with those measured. The inode's ctime
  * counts if the tag is made of the content. It changes when another file takes the name, too. */
-static bool variant_is_current(const struct site_file *file, bool asks,
+static bool variant_is_current(const struct site_open_file *opened, bool asks,
                                struct site_identity *ret_now)
 {
     struct stat status;
 
     *ret_now = (struct site_identity){ 0 };
-    if ((asks ? os_file_stat(file->fd, &status) : os_file_stat_cached(file->fd, &status)) < 0)
+    if ((asks ? os_file_stat(opened->fd, &status) : os_file_stat_cached(opened->fd, &status)) < 0)
         return false;
     *ret_now = site_lookup_identity_of(&status);
-    return ret_now->size == file->size && ret_now->modified_ns == file->modified_ns &&
-           (file->changed_ns == 0 || ret_now->changed_ns == file->changed_ns);
+    return ret_now->size == opened->file.size && ret_now->modified_ns == opened->modified_ns &&
+           (opened->changed_ns == 0 || ret_now->changed_ns == opened->changed_ns);
 }
 
 /* Whether the files that an entry keeps open are unchanged. Their lengths will be announced. Of a
@@ -181,9 +182,11 @@ static bool open_files_are_current(const struct site_entry *entry, bool asks)
 {
     struct site_identity now;
 
-    for (int v = 0; v < SITE_VARIANTS; v++)
-        if (entry->file[v].fd >= 0 && !variant_is_current(&entry->file[v], asks, &now))
+    for (unsigned left = entry->variants; left != 0; left &= left - 1) {
+        const struct site_file *file = site_entry_file(entry, __builtin_ctz(left));
+        if (file->open && !variant_is_current((const struct site_open_file *)file, asks, &now))
             return false;
+    }
     return true;
 }
 
@@ -299,10 +302,15 @@ bool site_publish(struct site_cache_reader *reader, struct site_entry *entry)
 {
     /* No other thread knows the entry yet. */
     CHECK(atomic_load_explicit(&entry->cache.references, memory_order_relaxed) == 1);
-    for (int v = 0; v < SITE_VARIANTS; v++)
-        entry->cache.size_bytes -= site_content_trim(&entry->file[v]);
+    for (unsigned left = entry->variants; left != 0; left &= left - 1) {
+        const int v = __builtin_ctz(left);
+        struct site_file *file = site_entry_file(entry, v);
+        site_content_pack(entry->site, &file);
+        site_entry_put(entry, v, file);
+    }
+    site_entry_measure(entry);
     /* The cache counts a refusal, and the caller has its own reference. */
-    if (site_load_is_whole(entry) && site_cache_insert(reader, &entry->cache))
+    if (entry->whole && site_cache_insert(reader, &entry->cache))
         return true;
     /* No request finds a variant or a tag. */
     atomic_store_explicit(&entry->missing, 0, memory_order_relaxed);
@@ -312,28 +320,29 @@ bool site_publish(struct site_cache_reader *reader, struct site_entry *entry)
 
 int site_file_read(const struct site_file *file, char *bytes, size_t len, uint64_t offset)
 {
-    if (file->body == NULL)
-        return os_file_read_at(file->fd, bytes, len, offset);
+    if (file->open)
+        return os_file_read_at(site_file_fd(file), bytes, len, offset);
     if (offset > file->size || len > file->size - offset)
         return -ENODATA;
-    memcpy(bytes, file->body + offset, len);
+    memcpy(bytes, site_file_body(file) + offset, len);
     return 0;
 }
 
 bool site_file_unchanged(const struct site_file *file)
 {
+    const struct site_open_file *opened = (const struct site_open_file *)file;
     struct site_identity now;
     uint64_t end_hash;
 
-    if (file->body != NULL || variant_is_current(file, true, &now))
+    if (!file->open || variant_is_current(opened, true, &now))
         return true;
     /* A file without a date may be rewritten without a trace in size and mtime. Its ctime also
      * changes when it is replaced, linked or given other permissions, and then its end is the same.
      */
-    const bool renamed = now.size == file->size && now.modified_ns == file->modified_ns;
+    const bool renamed = now.size == file->size && now.modified_ns == opened->modified_ns;
     return (now.size > file->size || renamed) &&
-           site_content_hash_end(file->fd, SITE_MAY_WAIT, file->size, &end_hash) == 0 &&
-           end_hash == file->end_hash;
+           site_content_hash_end(opened->fd, SITE_MAY_WAIT, file->size, &end_hash) == 0 &&
+           end_hash == opened->end_hash;
 }
 
 /* The fallback has to exist at the start. Later it may come and go. */

@@ -43,11 +43,12 @@ struct site_options {
     enum site_etag etag;
     bool digests; /* the compressor may read a large open file for its tag. Constant while the site
                      is in use */
-    uint8_t compress;        /* bits 1 << enum site_variant: what the server may make itself of a
+    uint8_t compress;  /* bits 1 << enum site_variant: what the server may make itself of a
                                  file without siblings (site/compressor.h). Constant while the
                                  site is in use */
-    size_t body_max;         /* larger files are kept open, not in memory */
-    size_t fields_max;       /* a head may have this many bytes more than SITE_HEAD_ROOM */
+    size_t body_max;   /* larger files are kept open, not in memory */
+    size_t fields_max; /* a head may have this many bytes more than SITE_HEAD_ROOM */
+    struct site_allocator *allocator; /* of the cached files; NULL: malloc */
     uint32_t open_files_max; /* files that all entries of the process may keep open, in the cache or
                                 only in answers; beyond it, loading a large file is SITE_BUSY. 0:
                                 no limit */
@@ -74,56 +75,132 @@ enum site_result {
 /* Whether a call may wait for the disk. */
 enum site_patience { SITE_MAY_WAIT, SITE_CACHED_ONLY };
 
-/* One form of a file. */
+/* One form of a file: one allocation, which ends with its heads and, if it is in memory, its body.
+ * Use the functions below. `size` and `marks` may be used as they are. */
 struct site_file {
-    int fd;             /* open for reading while the entry lives; -1 when `body` holds all of it */
-    uint32_t head_room; /* bytes of the same memory before `body`; `head` and `block` are there */
-    const char *body;   /* the bytes, or NULL when they are in `fd` */
-    uint64_t size;      /* of the file, bytes */
-    int64_t modified_ns; /* mtime; since 1970 */
-    int64_t changed_ns;  /* ctime of an open file with a tag of its content, which its mtime does
-                            not vouch for; else 0 */
-    uint64_t end_hash;   /* of the last SITE_END_BYTES of an open file */
-    struct span etag; /* quoted and strong: of the content, or of size and mtime (enum site_etag).
-                           Empty while nothing identifies the bytes reliably: they have not been
-                           read, or the file changed so close to the load that another version
-                           could have the same times. */
-    int64_t
-        last_modified_s; /* seconds for Last-Modified, never later than the load; -1 when there is
-                            none, or the mtime is no date */
-    struct span head;    /* ready-made bytes of the caller's (site_set_head), or empty */
-    struct span block;   /* the same in a second form (site_set_block), or empty */
-    uint16_t marks[4];   /* the caller's own offsets into `head` */
+    uint64_t size;            /* of the file, bytes */
+    uint64_t version;         /* private to site/: equal for equal identities on the disk */
+    uint32_t last_modified_s; /* 0: none */
+    uint32_t end_at;          /* where the heads end and a body begins, counted from here */
+    uint16_t head_len, block_len;
+    uint16_t etag_at;  /* in the head; 0: in front of all heads */
+    uint16_t marks[3]; /* the caller's own offsets into the head */
+    uint8_t etag_len;
+    bool open; /* it begins a struct site_open_file, and no body is in memory */
 };
+
+/* A form that is kept open for reading while its entry lives. */
+struct site_open_file {
+    struct site_file file;       /* first */
+    struct site_cache_link link; /* of the entry, at its first open form */
+    int fd;
+    int64_t modified_ns; /* mtime; since 1970 */
+    int64_t changed_ns;  /* ctime of a file with a tag of its content, which its mtime does not
+                            vouch for; else 0 */
+    uint64_t end_hash;   /* of the last SITE_END_BYTES */
+};
+
+/* The bytes, or NULL when they are in the open file. */
+static inline const char *site_file_body(const struct site_file *file)
+{
+    return file->open ? NULL : (const char *)file + file->end_at;
+}
+
+/* Ready-made bytes of the caller's (site_set_head), or empty. */
+static inline struct span site_file_head(const struct site_file *file)
+{
+    return span_of((const char *)file + file->end_at - file->head_len, file->head_len);
+}
+
+/* The same in a second form (site_set_block), or empty. */
+static inline struct span site_file_block(const struct site_file *file)
+{
+    return span_of((const char *)file + file->end_at - file->head_len - file->block_len,
+                   file->block_len);
+}
+
+/* The entity tag, quoted and strong: of the content, or of size and mtime (enum site_etag). Empty
+ * while nothing identifies the bytes reliably: they have not been read, or the file changed so
+ * close to the load that another version could have the same times. */
+static inline struct span site_file_etag(const struct site_file *file)
+{
+    const size_t at = file->etag_at > 0 ? file->end_at - file->head_len + file->etag_at
+                      : file->open      ? sizeof(struct site_open_file)
+                                        : sizeof(struct site_file);
+    return span_of((const char *)file + at, file->etag_len);
+}
+
+/* The open file, or -1 when all bytes are in memory. */
+static inline int site_file_fd(const struct site_file *file)
+{
+    return file->open ? ((const struct site_open_file *)file)->fd : -1;
+}
+
+/* Seconds for Last-Modified, never later than the load; -1 when there is none, or the mtime is no
+ * date. */
+static inline int64_t site_file_last_modified_s(const struct site_file *file)
+{
+    return file->last_modified_s > 0 ? (int64_t)file->last_modified_s : -1;
+}
+
+struct site_entry_rest; /* what few entries have */
 
 /* The answer for a path. Reference-counted (cache.h): valid until the reader's next quiesce, or for
  * as long as it is held. After site_publish only the atomics change. */
 struct site_entry {
     struct site_cache_entry cache; /* first */
     const struct site *site;
-    struct span type;         /* media type, Content-Type's value; borrowed from the mime table */
-    uint8_t variants;         /* bit 1 << enum site_variant: which of `file` there are */
+    _Atomic uint64_t checked_ns;            /* when it was last compared with the disk */
+    struct site_file *plain;                /* the file itself. Other forms: site_entry_file */
+    _Atomic(struct site_entry_rest *) rest; /* private to site/; usually NULL */
+    const char *type; /* media type, Content-Type's value; borrowed from the mime table */
+    uint8_t type_len;
+    uint8_t variants;         /* bit 1 << enum site_variant: which forms there are */
     uint8_t made;             /* which of `variants` the server made itself */
     _Atomic uint8_t missing;  /* which the server could make, and no request has wanted yet */
     _Atomic uint8_t untagged; /* 1: an open file has no tag, and no request has wanted one yet */
-    struct span markdown; /* the path of the same page in Markdown, for site_find_as: of a page.html
-                             beside page.md. Else empty */
-    bool html_only;       /* the caller's: the page is never sent in Markdown */
-    bool guarded;         /* the caller's: it checks each request before it sends the entry */
-    bool no_transform;    /* the caller's: its rules allow no forms but those on the disk */
-    bool delta;           /* its bytes are a difference from a dictionary (site/delta.h) */
-    _Atomic bool noted;   /* the compressor has its file as a dictionary */
-    const void *rule;     /* the caller's: what else of a request the head depends on; or NULL */
-    bool negotiable;      /* it has or may get more than one variant, so the answer depends on
-                         Accept-Encoding */
-    _Atomic uint64_t checked_ns; /* when it was last compared with the disk */
-    struct site_file file[SITE_VARIANTS];
+    _Atomic bool noted;       /* the compressor has its file as a dictionary */
+    bool has_markdown : 1;    /* page.md is beside page.html: site_entry_markdown */
+    bool html_only : 1;       /* the caller's: the page is never sent in Markdown */
+    bool guarded : 1;         /* the caller's: it checks each request before it sends the entry */
+    bool no_transform : 1;    /* the caller's: its rules allow no forms but those on the disk */
+    bool delta : 1;           /* its bytes are a difference from a dictionary (site/delta.h) */
+    bool negotiable : 1;      /* it has or may get more than one variant, so the answer depends on
+                                 Accept-Encoding */
+    bool
+        settled : 1; /* private: the last change of each file was at least a tick before the load */
+    bool whole : 1;  /* private: it holds one version of its file */
 };
+
+/* A form other than the plain file, or NULL. */
+struct site_file *site_entry_sibling(const struct site_entry *entry, int variant);
+
+/* One of the `variants`; NULL for any other form. */
+static inline struct site_file *site_entry_file(const struct site_entry *entry, int variant)
+{
+    return __builtin_expect(variant == SITE_PLAIN, 1) ? entry->plain
+                                                      : site_entry_sibling(entry, variant);
+}
+
+static inline struct span site_entry_type(const struct site_entry *entry)
+{
+    return span_of(entry->type, entry->type_len);
+}
+
+/* The path of the same page in Markdown: of a page.html beside page.md. Else empty. */
+struct span site_entry_markdown(const struct site_entry *entry);
+
+/* The caller's mark: what else of a request the head depends on, or NULL. Set it before
+ * site_publish. False: no memory, and the entry must not be published. */
+const void *site_entry_rule(const struct site_entry *entry);
+bool site_entry_set_rule(struct site_entry *entry, const void *rule);
 
 /* Opens the folders that the options name. On failure returns -errno, and *ret_what is the path
  * that failed. Borrows `mime`, the options and what they point to for the lifetime of the site. */
 MUST_USE int site_open(struct site **ret_site, const struct site_options *options,
                        const struct site_mime *mime, const char **ret_what);
+
+/* Closes the site. No entry of it is in use or in a cache any more. */
 void site_close(struct site *site);
 
 /* Whether this process may enter the site's folder. */

@@ -117,6 +117,7 @@ static struct site_step *record_step(struct site_trace *trace, enum site_purpose
     step->error = 0;
     step->size = 0;
     step->modified_ns = 0;
+    step->version = 0;
     step->target[0] = '\0';
     return step;
 }
@@ -133,6 +134,7 @@ void site_trace_lookup(const struct site *site, int root_fd, enum site_purpose p
     if (cause == SITE_CAUSE_FILE) {
         step->size = identity->size;
         step->modified_ns = identity->modified_ns;
+        step->version = site_lookup_version(site, identity);
     }
     follow_path(root_fd, step);
 }

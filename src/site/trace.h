@@ -34,6 +34,7 @@ struct site_step {
     int error; /* -errno, or 0 */
     uint64_t size;
     int64_t modified_ns;
+    uint64_t version;    /* of a file: that of the form which is loaded from it */
     char path[PATH_MAX]; /* below the root, without a leading slash */
     size_t end;          /* length of the part of `path` that the cause is about */
     char target[256];    /* of the symbolic link at `path` up to `end`; else empty */

@@ -41,7 +41,7 @@
 #define STATS_MAGIC "weirstat"
 
 enum {
-    STATS_VERSION = 7,                     /* of the layout, without counters.def */
+    STATS_VERSION = 8,                     /* of the layout, without counters.def */
     STATS_ARENA_BYTES = 256 * 1024 * 1024, /* address space; memory only as it is taken */
     STATS_ARENAS_MAX = 2048,
     STATS_SITES_MAX = 64, /* the last place is for all further sites */
@@ -111,6 +111,7 @@ struct stats_answer {
     uint64_t at_ns; /* when it was ready, CLOCK_MONOTONIC */
     uint64_t duration_ns;
     uint64_t body_bytes;
+    uint64_t waited_ns; /* of the duration: for the disk, while the loop served others */
     uint16_t status;
     uint16_t site;
     uint16_t fault;                   /* the place in stats_faults plus 1; 0: none */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Work that takes too long for an event loop: the check of a slow hash, or a lookup that waits for
- * the disk. A few threads do it. Each owner of a loop has a `home`: a list of its tasks that are
- * done, and an eventfd that wakes the loop when the list is no longer empty.
+ * Work that takes too long for an event loop: the check of a slow hash, a lookup that waits for the
+ * disk, or the listing of a folder. A few threads do it. Each owner of a loop has a `home`: a list
+ * of its tasks that are done, and an eventfd that wakes the loop when the list is no longer empty.
  *
  * Each kind of work has a lane: a queue and threads of its own. So a disk that hangs delays no
- * check. A queue is bounded, and a full queue is a normal refusal. Threads start with the first
- * tasks, so a process without tasks has none. A task cannot be interrupted. A cancelled task that
- * runs goes to its end, and is not reported.
+ * check, and a large folder delays no lookup. A queue is bounded, and a full queue is a normal
+ * refusal. Threads start with the first tasks, so a process without tasks has none. A task cannot
+ * be interrupted. A cancelled task that runs goes to its end, and is not reported.
  *
  * Threads: any thread may make any call. One lock guards the queues and all lists. It is held for
  * some instructions, never during a task.
@@ -21,7 +21,7 @@
 
 struct task_pool;
 
-enum task_lane { TASK_COMPUTES, TASK_FETCHES, TASK_LANES };
+enum task_lane { TASK_COMPUTES, TASK_FETCHES, TASK_LISTINGS, TASK_LANES };
 
 enum task_state { TASK_NEW, TASK_QUEUED, TASK_RUNNING, TASK_DONE, TASK_CANCELLED };
 

@@ -12,7 +12,7 @@
 
 static const struct site_file *file_of(const struct trace *t)
 {
-    return &t->answer->trace.entry->file[t->answer->trace.coding];
+    return site_entry_file(t->answer->trace.entry, (int)t->answer->trace.coding);
 }
 
 static bool has_field(const struct trace *t, enum http_field field)
@@ -47,7 +47,7 @@ static void explain_compression(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     const struct site_entry *entry = trace->entry;
-    const unsigned long long size = entry->file[SITE_PLAIN].size;
+    const unsigned long long size = entry->plain->size;
     char why[MODEL_WHY_MAX], codings[SERVER_COMPRESSION_CODINGS_MAX];
     const enum server_compression of =
         server_compression_of(t->config, t->site, model_choose(span_text(t->config->model), why));
@@ -55,9 +55,9 @@ static void explain_compression(struct trace *t)
         trace_add(t, "compress", "no, because %s", server_compression_reason(of));
     } else if (entry->variants != 1u << SITE_PLAIN) {
         trace_add(t, "compress", "no, because the file has a stored form");
-    } else if (!site_compress_suits_type(entry->type)) {
+    } else if (!site_compress_suits_type(site_entry_type(entry))) {
         trace_add(t, "compress", "no, because files of this type hardly become smaller");
-    } else if (!site_compress_suits(entry->type, size)) {
+    } else if (!site_compress_suits(site_entry_type(entry), size)) {
         trace_add(t, "compress", "no, because the file has %llu bytes; the limits are %d and %d",
                   size, SITE_COMPRESS_LEAST, SITE_COMPRESS_MOST);
     } else if (trace->no_transform) {
@@ -94,13 +94,16 @@ static const char *untagged_reason(const struct trace *t, const struct site_file
 static void explain_validators(struct trace *t)
 {
     const struct site_file *file = file_of(t);
-    if (file->etag.len > 0)
-        trace_add(t, "validators", "ETag %.*s, from %s%s", (int)file->etag.len, file->etag.at,
-                  file->body || file->changed_ns != 0 ? "the content" : "size and time",
-                  file->last_modified_s >= 0
-                      ? ", and Last-Modified"
-                      : "; no Last-Modified: the file's time is not a real date");
-    else if (file->last_modified_s >= 0)
+    const struct span etag = site_file_etag(file);
+    const bool dated = site_file_last_modified_s(file) >= 0;
+    if (etag.len > 0)
+        trace_add(t, "validators", "ETag %.*s, from %s%s", (int)etag.len, etag.at,
+                  !file->open || ((const struct site_open_file *)file)->changed_ns != 0
+                      ? "the content"
+                      : "size and time",
+                  dated ? ", and Last-Modified"
+                        : "; no Last-Modified: the file's time is not a real date");
+    else if (dated)
         trace_add(t, "validators", "Last-Modified; no ETag, because the file has just changed");
     else
         trace_add(t, "validators", "none: the file's time is not a real date, and %s",
@@ -111,12 +114,13 @@ static void explain_markdown(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     const struct span accept = trace_field(t, HTTP_FIELD_ACCEPT);
+    const struct span path = site_entry_markdown(trace->entry);
     if (trace->markdown)
         trace_add(t, "markdown", "yes: Accept `%.*s` prefers text/markdown to text/html",
                   (int)accept.len, accept.at);
-    else if (trace->entry->markdown.len > 0 && !trace->entry->html_only)
+    else if (trace->entry->has_markdown && !trace->entry->html_only)
         trace_add(t, "markdown", "no: %.*s is for clients whose Accept prefers text/markdown",
-                  (int)trace->entry->markdown.len, trace->entry->markdown.at);
+                  (int)path.len, path.at);
 }
 
 /* The first field that could have decided, in the order of evaluation. */
@@ -241,9 +245,9 @@ static void explain_hints(struct trace *t)
 void trace_explain_file(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
-    struct span type = trace->entry->type;
+    struct span type = site_entry_type(trace->entry);
     if (trace_has_listing(trace)) {
-        struct span etag = trace->entry->file[SITE_PLAIN].etag;
+        struct span etag = site_file_etag(trace->entry->plain);
         trace_add(t, "validators", "ETag %.*s, from the content", (int)etag.len, etag.at);
     } else {
         trace_add(t, "type", "%.*s, from the extension of the file's name", (int)type.len, type.at);

@@ -5,6 +5,7 @@
  */
 #include "trace/trace.h"
 
+#include "base/duration.h"
 #include "json/writer.h"
 
 enum { SCHEMA = 1 };
@@ -44,6 +45,15 @@ static void add_site_object(struct json_writer *list, const struct trace *t)
     json_writer_end(&object, '}');
 }
 
+/* The time of the file that was read, in nanoseconds. A form in memory has whole seconds alone. */
+static int64_t modified_ns_of(const struct session_trace *trace, const struct site_file *file)
+{
+    for (unsigned i = 0; i < trace->steps.count; i++)
+        if (trace->steps.step[i].version == file->version)
+            return trace->steps.step[i].modified_ns;
+    return site_file_last_modified_s(file) * (int64_t)DURATION_SECOND; /* it changed meanwhile */
+}
+
 static void add_file_object(struct json_writer *list, const struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
@@ -52,17 +62,17 @@ static void add_file_object(struct json_writer *list, const struct trace *t)
         return;
     }
     const struct site_entry *entry = trace->entry;
-    const struct site_file *file = &entry->file[trace->coding];
+    const struct site_file *file = site_entry_file(entry, (int)trace->coding);
     const char *cache = trace->cache != SITE_CACHE_FITS || trace->headless ? "none"
                         : entry->cache.descriptors > 0                     ? "descriptor"
                                                                            : "memory";
     struct json_writer object = json_writer_begin(list, "file", '{');
-    json_writer_add_span(&object, "type", entry->type);
+    json_writer_add_span(&object, "type", site_entry_type(entry));
     json_writer_add_number(&object, "size", (uint64_t)file->size);
     json_writer_next(&object, "modified_ns");
-    fprintf(list->out, "%lld", (long long)file->modified_ns);
+    fprintf(list->out, "%lld", (long long)modified_ns_of(trace, file));
     add_or_null(&object, "encoding", http_accept_coding_name(trace->coding));
-    add_or_null(&object, "etag", file->etag);
+    add_or_null(&object, "etag", site_file_etag(file));
     json_writer_add_bool(&object, "fallback", trace->fallback);
     json_writer_add_text(&object, "cache", cache);
     json_writer_end(&object, '}');

@@ -240,6 +240,7 @@ static void write_recent(struct json_writer *list, const struct view *view)
         json_writer_add_seconds(&object, "seconds_ago", found[i].age_ns);
         json_writer_add_number(&object, "status", answer->status);
         json_writer_add_seconds(&object, "duration_seconds", answer->duration_ns);
+        json_writer_add_seconds(&object, "disk_wait_seconds", answer->waited_ns);
         json_writer_add_number(&object, "body_bytes", answer->body_bytes);
         json_writer_add_span(&object, "request", span_of(answer->text, answer->text_len));
         json_writer_add_text(&object, "cause", found[i].cause);

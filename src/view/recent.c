@@ -19,15 +19,28 @@ static const char *reason_of(unsigned status)
     }
 }
 
-static const char *cause_of(const struct stats_answer *answer, enum stats_recent_kind kind)
+/* An answer that waited for the disk for half of its time or longer is slow for that reason. */
+static bool is_by_disk(const struct stats_answer *answer, enum stats_recent_kind kind)
 {
+    return (kind == STATS_RECENT_SLOW || kind == STATS_RECENT_5XX) && answer->waited_ns > 0 &&
+           answer->waited_ns >= answer->duration_ns / 2;
+}
+
+static void say_cause(struct view_answer *out)
+{
+    const struct stats_answer *answer = out->answer;
+    const char *cause = reason_of(answer->status);
     if (answer->fault > 0)
-        return stats_faults[answer->fault - 1].sentence;
-    if (kind == STATS_RECENT_CUT)
-        return "the connection ended before the answer did";
-    if (kind == STATS_RECENT_SLOW)
-        return "the answer took `stats-slow` or longer";
-    return reason_of(answer->status);
+        cause = stats_faults[answer->fault - 1].sentence;
+    else if (out->kind == STATS_RECENT_CUT)
+        cause = "the connection ended before the answer did";
+    else if (out->kind == STATS_RECENT_SLOW)
+        cause = "the answer took `stats-slow` or longer";
+    if (answer->fault == 0 && is_by_disk(answer, out->kind))
+        (void)snprintf(out->cause, sizeof(out->cause), "the answer waited %s for the disk",
+                       duration_format(answer->waited_ns).text);
+    else
+        (void)snprintf(out->cause, sizeof(out->cause), "%s", cause);
 }
 
 static struct view_answer answer_of(const struct view *view, enum stats_recent_kind kind,
@@ -35,13 +48,14 @@ static struct view_answer answer_of(const struct view *view, enum stats_recent_k
 {
     const struct stats_snapshot *s = view->snapshot;
     const struct stats_answer *answer = &s->recent[kind][index];
-    return (struct view_answer){
+    struct view_answer out = {
         .answer = answer,
         .kind = kind,
         .age_ns = view->read_ns > answer->at_ns ? view->read_ns - answer->at_ns : 0,
         .site = answer->site < s->site_count ? s->site[answer->site].name : "",
-        .cause = cause_of(answer, kind),
     };
+    say_cause(&out);
+    return out;
 }
 
 /* Each kind has its newest first. The newest of all that are left follows. */

@@ -12,8 +12,8 @@ struct view_answer {
     const struct stats_answer *answer; /* of the view's snapshot */
     enum stats_recent_kind kind;
     uint64_t age_ns;
-    const char *site;  /* its name; empty: none */
-    const char *cause; /* a phrase without its full stop */
+    const char *site; /* its name; empty: none */
+    char cause[128];  /* a phrase without its full stop */
 };
 
 /* Returns how many there are. */

@@ -145,6 +145,36 @@ static bool listings_refused(const struct view_window *w, struct view_verdict *o
     return true;
 }
 
+/* A local disk answers within 20 ms. */
+static bool disk_slow(const struct view_window *w, struct view_verdict *out)
+{
+    enum { ENOUGH = 20, SLOW_MS = 100 };
+    const uint64_t waits = rise(w, STATS_fetch_waits_ended);
+    const uint64_t refused = rise(w, STATS_fetches_refused) + rise(w, STATS_fetches_late);
+    const double mean_ms = part(rise(w, STATS_fetch_waits_us), waits) / 1e3;
+    if (refused == 0 && (waits < ENOUGH || mean_ms < SLOW_MS))
+        return false;
+    out->gravity = refused > 0 ? VIEW_WRONG : VIEW_WARNING;
+    if (refused > 0)
+        view_verdict_say(out->text,
+                         "the disk is slow: %" PRIu64 " request%s answered 503 in %.0f s, and "
+                         "%" PRIu64 " wait%s for it took %.0f ms on average",
+                         refused, refused == 1 ? " was" : "s were", w->seconds, waits,
+                         plural_ending(waits), mean_ms);
+    else
+        view_verdict_say(out->text,
+                         "the disk is slow: requests waited for it %" PRIu64
+                         " times in %.0f s, %.0f ms on average",
+                         waits, w->seconds, mean_ms);
+    view_verdict_say(out->why,
+                     "files and folders were not in memory. A request gets 503 after 30 s, or when "
+                     "too many others wait");
+    view_verdict_say(out->cure,
+                     "raise `cache-size`, or give the machine more memory. If the files would fit "
+                     "into memory, look for a fault of the disk with `dmesg` and `iostat -x`");
+    return true;
+}
+
 static bool queue_waits_long(const struct view_window *w, struct view_verdict *out)
 {
     enum { ENOUGH = 20 };
@@ -296,8 +326,9 @@ static bool worker_uneven(const struct view_window *w, struct view_verdict *out)
 static bool answers_5xx(const struct view_window *w, struct view_verdict *out)
 {
     uint64_t failed = w->by_class[4];
-    /* These two have verdicts of their own. */
-    uint64_t refused = rise(w, STATS_connections_refused) + rise(w, STATS_listings_refused);
+    /* These have verdicts of their own. */
+    uint64_t refused = rise(w, STATS_connections_refused) + rise(w, STATS_listings_refused) +
+                       rise(w, STATS_fetches_refused) + rise(w, STATS_fetches_late);
     failed = failed > refused ? failed - refused : 0;
     uint64_t answers = rise(w, STATS_requests);
     if (failed == 0)

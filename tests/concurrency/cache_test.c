@@ -25,6 +25,7 @@ enum { THREADS = 6, WRITERS = 2, KEYS = 64, WORDS = 16, HELD = 8, RUN_MS = 400 }
 struct value {
     struct site_cache_entry cache;
     char name[8];
+    struct site_cache_link link;
     unsigned key;
     uint64_t words[WORDS]; /* all the serial */
 };
@@ -91,6 +92,13 @@ static struct value *look(struct thread *t, struct site_cache_reader *reader, un
     return (struct value *)site_cache_find(reader, hash(t, text), text);
 }
 
+static struct site_cache_link *open_link_of(struct site_cache_entry *entry)
+{
+    return &((struct value *)entry)->link;
+}
+
+static const struct site_cache_kind kind = { release_value, open_link_of };
+
 static void put(struct thread *t, struct site_cache_reader *reader, unsigned key)
 {
     struct value *value = calloc(1, sizeof(*value));
@@ -100,12 +108,10 @@ static void put(struct thread *t, struct site_cache_reader *reader, unsigned key
     for (unsigned i = 0; i < WORDS; i++)
         value->words[i] = serial;
     value->key = key;
-    value->cache.key = key_name(key, value->name);
-    value->cache.hash = hash(t, value->cache.key);
-    value->cache.size_bytes = sizeof(*value) + below(t, 200);
+    const struct span name = key_name(key, value->name);
+    site_cache_init(&value->cache, &kind, hash(t, name), name);
+    value->cache.size_bytes = (uint32_t)(sizeof(*value) + below(t, 200));
     value->cache.descriptors = below(t, 4) == 0;
-    value->cache.release = release_value;
-    atomic_init(&value->cache.references, 1);
     const bool kept = site_cache_insert(reader, &value->cache);
     verify(value, key);
     site_cache_release(&value->cache);

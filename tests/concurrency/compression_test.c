@@ -43,9 +43,9 @@ static void write_file(unsigned file, unsigned version)
 
 static void verify_variant(const struct site_entry *entry)
 {
-    const struct site_file *form = &entry->file[SITE_GZIP], *plain = &entry->file[SITE_PLAIN];
+    const struct site_file *form = site_entry_file(entry, SITE_GZIP), *plain = entry->plain;
     char decoded[FILE_BYTES], stored[FILE_BYTES];
-    z_stream in = { .next_in = (Bytef *)(uintptr_t)form->body,
+    z_stream in = { .next_in = (Bytef *)(uintptr_t)site_file_body(form),
                     .avail_in = (uInt)form->size,
                     .next_out = (Bytef *)decoded,
                     .avail_out = sizeof(decoded) };

@@ -6,8 +6,10 @@
 
 #include "session/tls.h"
 #include "support/secure.h"
+#include "task/task.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,7 +19,7 @@
 #define PLAY_WALL_S 1795248000
 
 /* More turns than any case needs. A session that spins ends here. */
-enum { TURNS_MAX = 10 * 1000 * 1000 };
+enum { TURNS_MAX = 10 * 1000 * 1000, WAIT_MS = 60 * 1000 };
 
 struct play {
     struct session session;
@@ -132,18 +134,46 @@ static unsigned feed_some(struct play *p, size_t *at)
     return want;
 }
 
+/* Continues with an answer that is ready. Waits for one if `wait`, as a loop does. */
+static unsigned continue_pending(struct play *p, bool wait, unsigned want)
+{
+    struct session *ready;
+    const struct task_home *home = p->worker->home;
+    while (!(ready = session_thread_next_ready(p->worker)) && wait && !p->broken) {
+        struct pollfd end = { .fd = home->wake_fd, .events = POLLIN };
+        uint64_t wakes;
+        if (poll(&end, 1, WAIT_MS) != 1 || read(home->wake_fd, &wakes, sizeof(wakes)) < 0)
+            p->broken = "waits, and no answer becomes ready";
+    }
+    if (!ready)
+        return want;
+    CHECK(ready == &p->session);
+    tick(p);
+    return session_resume(ready, p->now_ns);
+}
+
+/* Whether it is time to look at answers that are pending: no other event can come, or perhaps. */
+static bool is_time_for_pending(struct play *p, unsigned want, size_t at, bool *ret_wait)
+{
+    *ret_wait = want == SESSION_WAIT || (!(want & SESSION_WRITE) && at == p->input.bytes.len);
+    return session_is_pending(&p->session) &&
+           (*ret_wait || (p->input.style == PLAY_RANDOM && next_random(p) % 4 == 0));
+}
+
 /* Feeds and sends until both sides have ended. */
 static enum answer_state converse(struct play *p)
 {
     size_t at = 0;
     bool half_closed = false;
-    bool ended = false;
+    bool ended = false, wait;
     unsigned want = SESSION_READ;
     while (want != SESSION_CLOSE && !p->broken) {
         if (++p->turns > TURNS_MAX)
             p->broken = "does not end";
         else if (want & SESSION_WRITE && half_closed)
             p->broken = "writes after its half-close";
+        else if (is_time_for_pending(p, want, at, &wait))
+            want = continue_pending(p, wait, want);
         else if (want & SESSION_WRITE)
             want = send_some(p);
         else if (at < p->input.bytes.len)

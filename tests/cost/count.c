@@ -154,7 +154,8 @@ static void add_redirect(struct rules_rule *rule, unsigned status, const char *p
 static void make_rules(void)
 {
     static struct rules_rule rule[RULES];
-    static const struct rules rules = { .rule = rule, .count = RULES };
+    static struct rules rules = { .rule = rule, .count = RULES };
+    static uint64_t storage[4096];
     static char patterns[RULES][32];
     const char *reason;
     for (unsigned i = 0; i < RULES; i++) {
@@ -166,6 +167,8 @@ static void make_rules(void)
     assert_true(rules_pattern_parse(SPAN("/**"), &rule[OWN].pattern, &reason));
     add_redirect(&rule[FIXED], HTTP_MOVED_PERMANENTLY, "/moved", "/small.html");
     add_redirect(&rule[STARRED], HTTP_FOUND, "/old/*", "/new/*");
+    assert_true(rules_index_storage(&rules) <= sizeof(storage));
+    rules_use_index(&rules, storage);
     world.sites[0].rules = &rules;
     world.sites[0].ready = session_ready_new(&rules, world.shared.server_field);
     assert_non_null(world.sites[0].ready);
@@ -207,7 +210,7 @@ static void add_validator(const char *path)
     assert_int_equal(
         site_find(world.site, world.thread.reader, span_text(path), world.now_ns, &entry, &fresh),
         SITE_FILE);
-    const struct span etag = entry->file[SITE_PLAIN].etag;
+    const struct span etag = site_file_etag(entry->plain);
     assert_true(!fresh && etag.len > 0);
     (void)snprintf(run.fields, sizeof(run.fields), "If-None-Match: %.*s\r\n", (int)etag.len,
                    etag.at);

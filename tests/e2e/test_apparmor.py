@@ -2,7 +2,8 @@
 """The profile for AppArmor: the parser accepts it, and it permits all that a server opens.
 
 No kernel enforces it here. A run with the places of the Debian package is traced, and each file
-that a process opens needs a rule of the profile.
+that a process opens or locks needs a rule of the profile. tests/package/test_apparmor_kernel.py
+has a kernel that enforces it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.waiting import wait_until
 PROFILE = TOP / "packaging/debian/usr.bin.weir"
 PARSER = shutil.which("apparmor_parser") or shutil.which("apparmor_parser", path="/usr/sbin:/sbin")
 CALLS = "open,openat,openat2,execve,bind,connect,mkdir,mkdirat,rename,renameat,renameat2,unlink,"
-CALLS += "unlinkat"
+CALLS += "unlinkat,flock,fcntl"
 
 needs_parser = pytest.mark.skipif(PARSER is None, reason="apparmor_parser is not installed")
 
@@ -120,7 +121,8 @@ def calls(trace: str) -> Iterator[tuple[str, str, str]]:
 
 
 def opened(trace: str) -> set[tuple[str, str]]:
-    """The paths that were opened, made or used as sockets, and the access that each needs."""
+    """The paths that were opened, made, locked or used as sockets, and the access that each
+    needs."""
     needed: set[tuple[str, str]] = set()
     for name, arguments, result in calls(trace):
         if result.startswith("-1"):
@@ -136,6 +138,9 @@ def opened(trace: str) -> set[tuple[str, str]]:
                 needed.add((path, "r"))
             if re.search("O_WRONLY|O_RDWR|O_CREAT", arguments):
                 needed.add((path, "w"))
+        elif name in ("flock", "fcntl"):
+            locked = re.match(r"\d+<(/.*?)>, (?:LOCK_|F_(?:OFD_)?SETLK)", arguments)
+            needed |= {(locked[1], "k")} if locked and "memfd:" not in locked[1] else set()
         elif name == "execve":
             needed.add((re.findall(r'"(.*?)"', arguments)[0], "x"))
         elif name in ("bind", "connect"):
@@ -256,5 +261,11 @@ def test_the_profile_permits_every_file_that_a_server_opens(
     }
     assert ("/srv/a.txt", "r") in needed
     assert ("/var/log/weir/access.log", "w") in needed
+    assert ("/run/weir/weir.pid", "k") in needed
+    # With DynamicUser=yes, systemd makes the folder of the logs a link.
+    needed |= {
+        (path.replace("/var/log/weir/", "/var/log/private/weir/"), access)
+        for path, access in needed
+    }
     assert any(path.startswith("/dev/shm/weir-") for path, _ in needed)
     assert refused(needed) == []

@@ -103,6 +103,19 @@ def test_warnings_leave_the_exit_status_at_zero(folder: Path) -> None:
     assert done.stdout == "trap.conf: ok (1 site, 2 listeners, 1 warning)\n"
 
 
+def test_a_folder_that_a_service_manager_makes_at_the_start_is_a_warning(folder: Path) -> None:
+    text = "[server]\nlisten = 0\npid-file = {}/no-weir/weir.pid\n[site a]\nroot = site\n"
+    (folder / "stopped.conf").write_text(text.format("/run"))
+    done = weir("check", "stopped.conf", cwd=folder)
+    assert (done.returncode, done.stdout) == (
+        0,
+        "stopped.conf: ok (1 site, 1 listener, 1 warning)\n",
+    )
+    assert "the folder of `/run/no-weir/weir.pid` is not there now" in done.stderr
+    (folder / "stopped.conf").write_text(text.format(""))
+    assert weir("check", "stopped.conf", cwd=folder).returncode == 1
+
+
 def test_explain_names_the_origin_of_every_value(folder: Path) -> None:
     done = weir(
         "check", "weir.conf", "--explain", "--threads", "3", cwd=folder, WEIR_CACHE_SIZE="1M"

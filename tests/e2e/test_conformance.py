@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import re
 import selectors
@@ -38,9 +39,10 @@ BYTES_ALONE = 150
 PIECES = 5
 SHORT = 4096
 CLOSING = re.compile(rb"\r\nconnection:[^\r]*\bclose\b.*?\r\n\r\n", re.IGNORECASE | re.DOTALL)
+SOURCES = itertools.count(1)
 # The hosts of the cases that belong to a site. Over TLS the certificate must cover them.
 HOSTS = (
-    "a list.test spa.test pages.test open.test rules.test *.wild.test *.y.wild.test "
+    "a list.test spa.test pages.test open.test rules.test staff.test *.wild.test *.y.wild.test "
     "*.one.wild.test".split()
 )
 FIRST = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -142,6 +144,19 @@ def sites(folder: Path, pair: Pair) -> Iterator[dict[str, Server]]:
         yield running
 
 
+@contextlib.contextmanager
+def connect_alone(address: tuple[str, int]) -> Iterator[Connection]:
+    """A connection from an address of its own: wrong passwords are counted for each address."""
+    number = next(SOURCES)
+    source = f"127.{1 + number // 62500 % 250}.{number // 250 % 250}.{1 + number % 250}"
+    made = socket.create_connection(address, TIMEOUT_S, source_address=(source, 0))
+    connection = Connection(made)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
 def etag_of(server: Server, path: str) -> str:
     with connect(server.address) as connection:
         connection.send(f"HEAD /{path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
@@ -238,7 +253,7 @@ def converse(
 def play(server: Server, case: Case, *, in_pieces: bool) -> bytes:
     """Plays the case and checks the state of the connection at the end."""
     until_closed = case.end in ("closed", "cut")
-    with connect(server.address) as connection:
+    with connect_alone(server.address) as connection:
         data = converse(connection, case, until_closed=until_closed, in_pieces=in_pieces)
         if case.end == "open":
             connection.send(PROBE)
@@ -256,7 +271,7 @@ def play_over_tls(server: Server, case: Case, context: ssl.SSLContext, *, in_pie
     https = urlsplit(server.urls[1])
     assert https.hostname
     assert https.port
-    with connect((https.hostname, https.port)) as connection:
+    with connect_alone((https.hostname, https.port)) as connection:
         tunnel = Tunnel(connection, context, "a")
         connection.send(tunnel.seal(FIRST))
         first = b""

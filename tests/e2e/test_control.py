@@ -225,7 +225,9 @@ def test_the_control_socket_of_a_killed_server_is_removed(
 ) -> None:
     running = server(environment=place.environment)
     control = place.socket_of(running)
+    killed = running.master.descendants()
     running.kill()
+    wait_until(lambda: not any(each.alive for each in killed), "no process has the socket")
     running.popen.returncode = 0  # the fixture expects this status
     assert control.exists()
     assert "no server of this user is running" in place.weir("reload").stderr

@@ -18,8 +18,15 @@ from tests.e2e.cases import Case, read_cases
 from tests.e2e.certificates import Pair
 from tests.e2e.running import Server
 from tests.e2e.spelling import Library, Outcome, Request, answers_of, requests_of, same
-from tests.e2e.test_conformance import converse, etag_of, folder, one_of_each_model, pair
-from tests.e2e.wire import Answer, connect
+from tests.e2e.test_conformance import (
+    connect_alone,
+    converse,
+    etag_of,
+    folder,
+    one_of_each_model,
+    pair,
+)
+from tests.e2e.wire import Answer
 
 __all__ = ["folder", "pair"]
 
@@ -45,7 +52,7 @@ def spelled(servers: dict[str, Server]) -> list[Spelled]:
         requests = requests_of(filled)
         if requests is None:
             continue
-        with connect(server.address) as connection:
+        with connect_alone(server.address) as connection:
             closes = case.end in ("closed", "cut")
             data = converse(connection, filled, until_closed=closes)
         found.append((filled, answers_of(data, filled), requests))
@@ -76,7 +83,7 @@ def compare(batch: list[Spelled], outcomes: list[Outcome]) -> list[str]:
 def play(server: Server, batch: list[Spelled], splits: Random | None) -> list[str]:
     requests = [request for _, _, each in batch for request in each]
     try:
-        with connect(server.address) as connection:
+        with connect_alone(server.address) as connection:
             outcomes = Library(connection, splits=splits).play(requests)
     except AssertionError as error:
         return [f"{[case.id for case, _, _ in batch]}: {error}"]

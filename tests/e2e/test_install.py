@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Without a package: the files that `make install` installs and `make uninstall` removes, and the
-completion of bash."""
+"""Without a package: the files that `make install` installs and `make uninstall` removes."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import run
-from tests.e2e.running import TOP, WEIR
+from tests.e2e.running import WEIR
 
 BUILD = WEIR.parent
 INSTALLED = {
@@ -45,30 +44,3 @@ def test_all_that_is_installed_is_removed_again(tmp_path: Path) -> None:
     finally:
         if earlier is not None:
             log.write_bytes(earlier)
-
-
-@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        (["sta"], {"stats"}),
-        (["mod"], {"models"}),
-        (["stats", "--pro"], {"--prometheus"}),
-        (["serve", "--log-s"], {"--log-sample"}),
-        (["serve", "--model", "per"], {"percore"}),
-        (["--stats-sl"], {"--stats-slow"}),
-    ],
-)
-def test_bash_completes_commands_options_and_models(typed: list[str], completed: set[str]) -> None:
-    text = (TOP / "packaging/completion/weir.bash").read_text()
-    words = " ".join(["weir", *typed])
-    script = "\n".join(
-        [
-            f'weir() {{ "{WEIR}" "$@"; }}',
-            text,
-            f"COMP_WORDS=({words}) COMP_CWORD={len(typed)}",
-            "_weir",
-            'echo "${COMPREPLY[@]}"',
-        ]
-    )
-    assert set(run(["bash", "-c", script]).split()) == completed

@@ -292,7 +292,7 @@ def test_streams_are_opened_after_the_settings_and_within_their_limit() -> None:
         behave(connection)
 
     with misbehaving(serve) as server:
-        words = ["--users", "1", "--pipeline", "8", "--duration", "300ms", "--warmup", "0"]
+        words = ["--users", "1", "--pipeline", "8", "--requests", "31", "--warmup", "0"]
         step = step_of(server.url, "--http2", *words)
     assert errors(step) == {}
     assert step["http2"]["streams_missing"] == 5

@@ -166,7 +166,9 @@ def test_an_unknown_variable_is_an_error_of_check(site: Path) -> None:
     assert "there is no variable $remote_adr; did you mean $remote_addr?" in said
 
 
-FIELDS = "is not cache, duration, host, id, phases, protocol, scheme, site, time, tls, user or via"
+FIELDS = (
+    "is not cache, disk, duration, host, id, phases, protocol, scheme, site, time, tls, user or via"
+)
 SAMPLES = "is not a number from 1 to 1000000; write 10 or 1/10 to log one of ten requests"
 
 

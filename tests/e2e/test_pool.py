@@ -51,6 +51,18 @@ def test_each_of_a_thousand_clients_is_served_by_ten_threads(server: ServerFacto
         assert min(member.answers for member in crowd.members) > 0
 
 
+def test_a_client_that_sends_nothing_wakes_no_thread(server: ServerFactory) -> None:
+    running = server("--threads", "2")
+    silent = 20
+    before = read(running.master.pid)["counters"]["queue_entered"]
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(running.address)) for _ in range(silent)]
+        now = wait_for(running, lambda now: bool(now["gauges"]["connections_open"] == silent))
+        assert now["counters"]["queue_entered"] == before
+        for client in clients:
+            assert client.get("/hello.txt").body == b"hello\n"
+
+
 def test_an_idle_client_of_the_sticky_policy_keeps_its_thread(server: ServerFactory) -> None:
     running = server("--threads", "10", "--pool-policy", "sticky")
     with contextlib.ExitStack() as stack:

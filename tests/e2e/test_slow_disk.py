@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,11 +20,12 @@ from bench.slowdisk import SlowDisk, SlowDiskError
 from tests.e2e.certificates import Pair, secure, trusting
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import Client, connect2
-from tests.e2e.running import Server
-from tests.e2e.statistics import weir_stats
+from tests.e2e.running import Process, Server, models, start
+from tests.e2e.statistics import settled, weir_stats
 from tests.e2e.test_reload import reload
-from tests.e2e.test_upgrade import upgrade, wait_for_end
+from tests.e2e.test_upgrade import started, upgrade, wait_for_end
 from tests.e2e.wire import Connection, connect
+from tests.waiting import wait_until
 
 COLD = b"a small file\n"
 MIB = 1 << 20
@@ -52,14 +54,19 @@ def on_disk(
 ) -> Server:
     """A server with two sites: `localhost` on the slow disk, every other name on a fast one. It
     speaks plain HTTP at its first address, and TLS at the second one."""
-    settings = tmp_path / "weir.conf"
-    settings.write_text(
-        "[server]\nh2c = on\ndrain-timeout = 2s\nkill-timeout = 10s\n"
-        f"[site fast]\nroot = {site}\n{pair.settings()}\n"
-        f"[site slow]\nroot = {disk.root}\nhost = localhost\n{pair.settings()}"
-    )
+    settings = settings_of(disk, site, tmp_path, pair, "drain-timeout = 2s\nkill-timeout = 10s")
     listen = ("127.0.0.1:0", "https://127.0.0.1:0")
     return server("-c", str(settings), folder=None, wrapper=disk.inside, listen=listen)
+
+
+def settings_of(disk: SlowDisk, site: Path, tmp_path: Path, pair: Pair, more: str) -> Path:
+    settings = tmp_path / "weir.conf"
+    settings.write_text(
+        f"[server]\nh2c = on\n{more}\n"
+        f"[site fast]\nroot = {site}\n{pair.settings()}\n"
+        f"[site slow]\nroot = {disk.root}\nhost = localhost\nlisting = on\n{pair.settings()}"
+    )
+    return settings
 
 
 # ---- a client of each protocol ----
@@ -163,6 +170,112 @@ def test_other_clients_are_served_while_pages_of_a_large_file_are_read(
         assert waiting.read() == LARGE
 
 
+# ---- the listing of a folder ----
+
+
+def know_folder(running: Server) -> None:
+    """The kernel then knows the folder, and that it has no index file."""
+    with connect(running.address) as first:
+        first.send(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert first.read(bodiless=True).status == 200
+
+
+@every_protocol
+def test_other_clients_are_served_while_a_folder_is_read(
+    protocol: str, disk: SlowDisk, on_disk: Server, pair: Pair
+) -> None:
+    know_folder(on_disk)
+    disk.hold()
+    with PROTOCOLS[protocol](on_disk, pair) as waiting, connect(on_disk.address) as other:
+        waiting.send("/")
+        disk.wait_held("READDIR", "")
+        for _ in range(3):
+            assert other.get("/hello.txt").body == b"hello\n"
+        disk.release()
+        assert b"cold-0.txt" in waiting.read()
+
+
+@pytest.mark.parametrize("model", ["epoll", "percore", "uring"])
+def test_other_clients_are_served_while_each_name_of_a_large_folder_is_read(
+    site: Path, server: ServerFactory, tmp_path: Path
+) -> None:
+    source, mountpoint = tmp_path / "many", tmp_path / "disk"
+    source.mkdir()
+    mountpoint.mkdir()
+    for number in range(20_000):
+        (source / f"file-{number:05}.txt").touch()
+    try:
+        disk = SlowDisk.mount(source, mountpoint)
+    except SlowDiskError as reason:
+        pytest.skip(str(reason))
+    settings = tmp_path / "weir.conf"
+    settings.write_text(
+        f"[site fast]\nroot = {site}\n"
+        f"[site slow]\nroot = {disk.root}\nhost = localhost\nlisting = on\n"
+    )
+    with disk:
+        running = server("-c", str(settings), folder=None, wrapper=disk.inside)
+        know_folder(running)
+        disk.hold()
+        with connect(running.address) as waiting, connect(running.address) as other:
+            waiting.send(head("/"))
+            disk.wait_held("READDIR", "")
+            assert other.get("/hello.txt").body == b"hello\n"
+            disk.release("READDIR")
+            disk.wait_held("LOOKUP", "file-00000.txt")
+            assert other.get("/hello.txt").body == b"hello\n"
+            disk.release()
+            assert b"10000 more names are not shown" in waiting.read().body
+        running.stop()
+
+
+def test_a_stop_ends_while_a_folder_is_read(disk: SlowDisk, on_disk: Server) -> None:
+    know_folder(on_disk)
+    disk.hold()
+    with connect(on_disk.address) as waiting:
+        waiting.send(head("/"))
+        disk.wait_held("READDIR", "")
+        on_disk.stop()
+    disk.release()
+
+
+# ---- how long an answer has waited ----
+
+
+@pytest.mark.parametrize("model", ["epoll", "percore", "uring"])
+def test_the_log_and_the_statistics_have_the_time_that_an_answer_waited(
+    disk: SlowDisk, site: Path, server: ServerFactory, tmp_path: Path
+) -> None:
+    log, settings = tmp_path / "access.log", tmp_path / "weir.conf"
+    settings.write_text(
+        f"[server]\nstats-slow = 1us\naccess-log = {log}\nlog-format = $uri $disk_us\n"
+        f"[site fast]\nroot = {site}\n"
+        f"[site slow]\nroot = {disk.root}\nhost = localhost\nlisting = on\n"
+    )
+    running = server("-c", str(settings), folder=None, wrapper=disk.inside)
+    know_folder(running)
+    held = {"/cold-0.txt": "LOOKUP cold-0.txt", "/large-0.bin": "READ large-0.bin", "/": "READDIR "}
+    for path, what in held.items():
+        disk.hold()
+        with connect(running.address) as waiting:
+            waiting.send(head(path))
+            if what.startswith("READ "):
+                disk.wait_held("LOOKUP", path[1:])
+                disk.release("LOOKUP")
+            disk.wait_held(*what.split(" "))
+            disk.release()
+            assert waiting.read().status == 200
+    numbers = settled(running)
+    waited = {one["request"]: one["disk_wait_seconds"] for one in numbers["recent"]}
+    assert all(waited[f"GET {path}"] > 0 for path in held)
+    assert numbers["gauges"]["fetch_waits"] == 0
+    assert numbers["counters"]["fetch_waits_us"] > 0
+    running.stop()
+    lines = [line.split(" ") for line in log.read_text().splitlines()]
+    times = {path: int(time_us) for path, time_us in lines}
+    assert all(times[path] > 0 for path in held)
+
+
 # ---- the operator's work ----
 
 
@@ -226,6 +339,97 @@ def test_an_upgrade_serves_while_the_disk_hangs(disk: SlowDisk, on_disk: Server)
             seen = [master, *master.descendants()]
             os.kill(master.pid, signal.SIGTERM)
             wait_for_end(seen)
+
+
+# ---- a worker that cannot be killed ----
+
+
+@pytest.fixture
+def impatient(
+    model: str, disk: SlowDisk, site: Path, tmp_path: Path, pair: Pair
+) -> Iterator[Server]:
+    """The same server, which kills its workers soon. Its end and its exit status are the test's."""
+    more = "workers = 1\ndrain-timeout = 200ms\nkill-timeout = 200ms"
+    settings = settings_of(disk, site, tmp_path, pair, more)
+    words = ["-c", str(settings), "--listen", "127.0.0.1:0", "--model", model]
+    running = start(words, tmp_path / "impatient", wrapper=disk.inside)
+    yield running
+    disk.release()
+    if running.popen.poll() is None:
+        running.signal(signal.SIGTERM)
+        running.wait()
+
+
+@pytest.fixture
+def stuck(disk: SlowDisk, impatient: Server) -> Iterator[Process]:
+    """A worker with a thread that waits for a name. No signal ends it until the disk answers."""
+    disk.hang()
+    with connect(impatient.address) as waiting:
+        waiting.send(head("/cold-0.txt"))
+        disk.wait_held("LOOKUP", "cold-0.txt")
+        (worker,) = impatient.workers()
+        yield worker
+    disk.release()
+    wait_until(lambda: not waits_in_kernel(worker), "the worker ends when the disk answers")
+
+
+def waits_in_kernel(worker: Process) -> bool:
+    """Whether a thread is in a wait that no signal ends. The process itself may be a zombie."""
+    states = []
+    for each in Path(f"/proc/{worker.pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # the thread has just ended
+            states.append(each.read_text().rpartition(") ")[2][0])
+    return "D" in states
+
+
+# With `fork`, a process of the connection waits, and the master does not wait for it.
+with_threads = pytest.mark.parametrize(
+    "model", [each for each in models() if each != "fork"], scope="session"
+)
+
+
+@with_threads
+def test_a_stop_gives_up_a_worker_that_cannot_be_killed(impatient: Server, stuck: Process) -> None:
+    impatient.signal(signal.SIGTERM)
+    assert impatient.wait() == 1
+    (said,) = [each for each in impatient.messages().splitlines() if "does not end" in each]
+    assert re.search(rf"worker {stuck.pid} was killed .* its thread \d+ waits in the kernel", said)
+    assert waits_in_kernel(stuck)
+    assert weir_stats(str(impatient.popen.pid)).returncode != 0
+    with pytest.raises(ConnectionRefusedError):
+        Connection.to(impatient.address)
+
+
+@with_threads
+def test_reloads_continue_beside_a_worker_that_cannot_be_killed(
+    impatient: Server, stuck: Process
+) -> None:
+    good, text = reload(impatient)
+    assert good, text
+    wait_until(lambda: "does not end" in impatient.messages(), impatient.messages)
+    good, text = reload(impatient)
+    assert good, text
+    with connect(impatient.address) as other:
+        assert other.get("/hello.txt").body == b"hello\n"
+    assert waits_in_kernel(stuck)
+
+
+@with_threads
+def test_an_upgrade_ends_beside_a_worker_that_cannot_be_killed(
+    impatient: Server, stuck: Process
+) -> None:
+    impatient.signal(signal.SIGUSR2)
+    master = started(impatient, 1)
+    try:
+        assert impatient.wait() == 1
+        assert "does not end" in impatient.messages()
+        with connect(impatient.address) as other:
+            assert other.get("/hello.txt").body == b"hello\n"
+        assert waits_in_kernel(stuck)
+    finally:
+        seen = [master, *master.descendants()]
+        os.kill(master.pid, signal.SIGTERM)
+        wait_for_end(seen)
 
 
 def test_a_client_may_leave_while_the_disk_hangs(disk: SlowDisk, on_disk: Server) -> None:

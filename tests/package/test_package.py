@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.running import TOP
+from tests.package.conftest import lay_out_source
 from tests.package.machine import Machine, machine, refusal
 from tests.waiting import LIMIT_S, wait_until
 
@@ -23,6 +24,8 @@ needs_dpkg = pytest.mark.skipif(
     not (shutil.which("dh") and shutil.which("dh_python3")),
     reason="debhelper and dh-python are not installed",
 )
+AUTOPKGTEST_LIMIT_S = 1800.0  # it builds an archive and installs from it; only a hang is longer
+LOGROTATE = "/usr/sbin/logrotate"
 PID = "/run/weir/weir.pid"
 LOG = "/var/log/weir/access.log"
 
@@ -32,16 +35,6 @@ needs_python_packages = pytest.mark.skipif(
     not all(Path("/usr/lib/python3/dist-packages", name).exists() for name in LAB_RUNS_WITH),
     reason="the Python packages of Debian that weir-lab needs are not installed",
 )
-
-
-@pytest.fixture(scope="session")
-def built() -> Path:
-    """The folder with the packages."""
-    done = subprocess.run(
-        ["packaging/build-deb"], cwd=TOP, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return TOP / "build-deb"
 
 
 @pytest.fixture
@@ -190,6 +183,7 @@ def upgrade_under_load(bare: Machine) -> None:
 
 
 @needs_dpkg
+@pytest.mark.skipif(not Path(LOGROTATE).exists(), reason="logrotate is not installed")
 def test_the_first_days_of_an_installed_server(bare: Machine) -> None:
     untouched = bare.changed()
     bare.run("dpkg -i /mnt/weir.deb")
@@ -215,12 +209,11 @@ def test_the_first_days_of_an_installed_server(bare: Machine) -> None:
     wait_until(lambda: fetch(bare, "/a") == "two\n", "the next release is served")
 
     lines = int(bare.run(f"wc -l < {LOG}"))
-    if bare.attempt("command -v logrotate").returncode == 0:
-        bare.run("logrotate --state /tmp/status --force /etc/logrotate.d/weir")
-        wait_until(lambda: bare.attempt(f"test -e {LOG}").returncode == 0, "the log is new")
-        fetch(bare, "/a")
-        wait_until(lambda: int(bare.run(f"wc -l < {LOG}")) > 0, "the new log is written")
-        assert int(bare.run(f"wc -l < {LOG}.1")) >= lines
+    bare.run(f"{LOGROTATE} --state /tmp/status --force /etc/logrotate.d/weir")
+    wait_until(lambda: bare.attempt(f"test -e {LOG}").returncode == 0, "the log is new")
+    fetch(bare, "/a")
+    wait_until(lambda: int(bare.run(f"wc -l < {LOG}")) > 0, "the new log is written")
+    assert int(bare.run(f"wc -l < {LOG}.1")) >= lines
 
     upgrade_under_load(bare)
     bare.run(f"weir stop $(cat {PID})")
@@ -228,6 +221,21 @@ def test_the_first_days_of_an_installed_server(bare: Machine) -> None:
     service.communicate()
     bare.run("rm -r /srv/1 /srv/2 /srv/now && dpkg --purge weir")
     assert bare.changed() - untouched == set()
+
+
+@needs_dpkg
+@needs_python_packages
+@pytest.mark.skipif(not shutil.which("autopkgtest"), reason="autopkgtest is not installed")
+def test_the_tests_that_come_with_the_packages_pass(bare: Machine, packages: Path) -> None:
+    lay_out_source(packages / "source")
+    bare.run("rm -f /var/lib/man-db/auto-update")  # its index takes minutes
+    words = "autopkgtest /mnt/weir.deb /mnt/weir-lab.deb /mnt/source/ -- null"
+    testing = bare.start(f"cd /tmp && exec {words} 2>&1")
+    text, _ = testing.communicate(timeout=AUTOPKGTEST_LIMIT_S)
+    assert testing.returncode == 0, text
+    named = re.findall(r"(?m)^Tests: (\w+)", (TOP / "packaging/debian/tests/control").read_text())
+    summary = text.partition("@ summary\n")[2]
+    assert re.findall(r"(?m)^(\w+) +PASS$", summary) == named, text
 
 
 @needs_dpkg

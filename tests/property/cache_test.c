@@ -40,6 +40,7 @@ struct value {
     struct site_cache_entry cache;
     uint64_t serial;
     char name[8];
+    struct site_cache_link link;
 };
 
 static uint64_t released;
@@ -213,18 +214,23 @@ static void step_find(struct pair *p)
         assert_int_equal(found->serial, serial);
 }
 
+static struct site_cache_link *open_link_of(struct site_cache_entry *entry)
+{
+    return &((struct value *)entry)->link;
+}
+
+static const struct site_cache_kind kind = { release_value, open_link_of };
+
 static void step_insert(struct pair *p)
 {
     const unsigned key = pick_key();
     struct value *value = calloc(1, sizeof(*value));
     assert_non_null(value);
     value->serial = ++p->made;
-    value->cache.key = key_name(key, value->name);
-    value->cache.hash = site_cache_hash(p->cache, value->cache.key);
-    value->cache.size_bytes = 1 + below(below(20) == 0 ? 1500 : 300);
-    value->cache.descriptors = below(3) == 0 ? 1 + below(3) : 0;
-    value->cache.release = release_value;
-    atomic_init(&value->cache.references, 1);
+    const struct span name = key_name(key, value->name);
+    site_cache_init(&value->cache, &kind, site_cache_hash(p->cache, name), name);
+    value->cache.size_bytes = (uint32_t)(1 + below(below(20) == 0 ? 1500 : 300));
+    value->cache.descriptors = (uint8_t)(below(3) == 0 ? 1 + below(3) : 0);
     const struct model_entry entry = {
         .key = key,
         .serial = value->serial,

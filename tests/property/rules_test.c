@@ -2,9 +2,9 @@
  *
  * Random patterns and paths. A second matcher, which tries every way to split a path, must agree.
  * What the stars cover, put in their places, gives the path again. A redirect leads to the host of
- * its target, whatever the path has.
+ * its target, whatever the path has. An index changes no decision.
  */
-#include "rules/target.h"
+#include "rules/rules.h"
 
 #include "support/guard.h"
 #include "support/random.h"
@@ -168,6 +168,77 @@ static void a_redirect_never_leaves_the_host_of_its_target(void **state)
     }
 }
 
+/* ---- lists of rules ---- */
+
+enum { LISTS = 300, PATHS = 300, LISTED_MAX = 260, INDEX_WORDS = 4096 };
+
+static char list_text[LISTED_MAX][TEXT_MAX];
+
+static unsigned make_list(struct rules_rule *rule, size_t first)
+{
+    static const struct rules_field field[] = { { .name = SPAN("A"), .line = SPAN("A: b\r\n") } };
+    const unsigned count = (unsigned)random_below(&random_bits, LISTED_MAX / 2);
+    for (unsigned i = 0; i < count; i++) {
+        rule[i] = (struct rules_rule){
+            .fields = field,
+            .field_count = random_below(&random_bits, 2),
+            .auth = (enum rules_choice)random_below(&random_bits, 3),
+            .action = random_one_in(&random_bits, 4) ? RULES_STATUS : RULES_SERVE,
+        };
+        while (!make_pattern(list_text[first + i], &rule[i].pattern))
+            continue;
+    }
+    return count;
+}
+
+static void use_index(struct rules *rules)
+{
+    static uint64_t storage[INDEX_WORDS];
+    memset(storage, 0, sizeof(storage));
+    assert_true(rules_index_storage(rules) <= sizeof(storage));
+    rules_use_index(rules, storage);
+}
+
+static bool finds_the_same(const struct rules *with, const struct rules *without, struct span path)
+{
+    struct rules_match one, two;
+    rules_find(with, path, &one);
+    rules_find(without, path, &two);
+    if (memcmp(one.bits, two.bits, sizeof(one.bits)) != 0 || one.actor != two.actor ||
+        one.last != two.last || rules_keeper(with, path) != rules_keeper(without, path))
+        return false;
+    for (unsigned star = 0; one.actor && star < one.actor->pattern.stars; star++)
+        if (!span_equal(one.captures.part[star], two.captures.part[star]))
+            return false;
+    return true;
+}
+
+static void an_index_changes_no_decision(void **state)
+{
+    (void)state;
+    static struct rules_rule rule[LISTED_MAX / 2], list[LISTED_MAX / 2];
+    char path_text[TEXT_MAX];
+    unsigned acted = 0;
+    for (int i = 0; i < LISTS; i++) {
+        const struct rules without = { .rule = rule,
+                                       .count = make_list(rule, 0),
+                                       .list = list,
+                                       .list_count = make_list(list, LISTED_MAX / 2) };
+        struct rules with = without;
+        use_index(&with);
+        for (int k = 0; k < PATHS; k++) {
+            struct rules_match match;
+            const struct span path = k == 0 ? SPAN("") : make_path(path_text);
+            if (!finds_the_same(&with, &without, path))
+                fail_msg("`%.*s` and %u + %u rules", (int)path.len, path.at, with.count,
+                         with.list_count);
+            rules_find(&with, path, &match);
+            acted += match.actor != NULL;
+        }
+    }
+    assert_true(acted > LISTS * PATHS / 100);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -180,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_a_matcher_that_tries_everything),
         cmocka_unit_test(a_redirect_never_leaves_the_host_of_its_target),
+        cmocka_unit_test(an_index_changes_no_decision),
     };
     return cmocka_run_group_tests_name("rules", tests, set_up, NULL);
 }

@@ -186,7 +186,7 @@ static bool is_foreign(const struct site_entry *entry)
     char text[64];
 
     for (int v = 0; v < SITE_VARIANTS; v++) {
-        const struct site_file *file = &entry->file[v];
+        const struct site_file *file = site_entry_file(entry, v);
         if ((entry->variants & 1u << v) == 0)
             continue;
         size_t len = file->size < sizeof(text) ? file->size : sizeof(text);

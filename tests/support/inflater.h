@@ -36,6 +36,13 @@ static inline struct inflater *inflater_new(void)
     return inflater;
 }
 
+/* The same as a new one. The 3 MB of memory stay. */
+static inline void inflater_restart(struct inflater *inflater)
+{
+    nghttp2_hd_inflate_del(inflater->hd);
+    CHECK(nghttp2_hd_inflate_new(&inflater->hd) == 0);
+}
+
 static inline void inflater_free(struct inflater *inflater)
 {
     nghttp2_hd_inflate_del(inflater->hd);
@@ -272,17 +279,32 @@ struct inflater_pair {
     unsigned repeats; /* requests that were read by comparing them with the last one */
 };
 
-static inline struct inflater_pair *inflater_pair_new(void)
+static inline void inflater_pair_begin(struct inflater_pair *pair)
 {
-    struct inflater_pair *pair = malloc(sizeof(*pair));
-    CHECK(pair);
-    pair->theirs = inflater_new();
     http2_table_init(&pair->whole, NULL);
     http2_table_init(&pair->requests, http2_request_keeps);
     pair->last.usable = false;
     pair->block = NULL;
     pair->repeats = 0;
+}
+
+static inline struct inflater_pair *inflater_pair_new(void)
+{
+    struct inflater_pair *pair = malloc(sizeof(*pair));
+    CHECK(pair);
+    pair->theirs = inflater_new();
+    inflater_pair_begin(pair);
     return pair;
+}
+
+/* Begins the next connection, in the same memory. */
+static inline void inflater_pair_restart(struct inflater_pair *pair)
+{
+    inflater_restart(pair->theirs);
+    hpack_free(&pair->whole);
+    hpack_free(&pair->requests);
+    free(pair->block);
+    inflater_pair_begin(pair);
 }
 
 static inline void inflater_pair_free(struct inflater_pair *pair)

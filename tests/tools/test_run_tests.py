@@ -77,7 +77,7 @@ def test_names_each_failure_of_a_report(tmp_path: Path) -> None:
 
 
 def test_each_stage_is_in_one_lane_at_most_and_each_title_in_one_stage() -> None:
-    stages = run_tests.every_stage(1)
+    stages = run_tests.every_stage(run_tests.fuzz(1))
     laned = [stage for lanes in run_tests.LANES.values() for lane in lanes for stage in lane]
     assert len(laned) == len(set(laned))
     # `make fuzz` runs for as long as its caller wants.
@@ -87,7 +87,7 @@ def test_each_stage_is_in_one_lane_at_most_and_each_title_in_one_stage() -> None
 
 
 def test_a_stage_by_itself_is_one_lane() -> None:
-    stages = run_tests.every_stage(1)
+    stages = run_tests.every_stage(run_tests.fuzz(1))
     assert run_tests.lanes_of("asan", stages) == [stages["asan"]]
 
 

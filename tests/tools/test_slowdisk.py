@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.slowdisk import SlowDisk, SlowDiskError
+from tests.waiting import wait_until
 
 CONTENT = bytes(range(256)) * 4096
 
@@ -71,6 +72,19 @@ def test_a_process_that_waits_can_be_killed(disk: SlowDisk) -> None:
     reader = start(disk, "cat", str(disk.root / "other"))
     disk.wait_held("LOOKUP", "other")
     reader.kill()
+    reader.communicate()
+    assert reader.returncode == -9
+
+
+def test_a_process_that_waits_for_a_disk_that_hangs_cannot_be_killed(disk: SlowDisk) -> None:
+    disk.hang()
+    reader = start(disk, "cat", str(disk.root / "other"))
+    disk.wait_held("LOOKUP", "other")
+    reader.kill()
+    stat = Path(f"/proc/{reader.pid}/stat")
+    wait_until(lambda: stat.read_text().rpartition(") ")[2][0] == "D", stat.read_text)
+    assert reader.poll() is None
+    disk.release()
     reader.communicate()
     assert reader.returncode == -9
 

@@ -389,6 +389,22 @@ static void hints_how_to_write_lines_of_other_servers(void **state)
         "on|off` under [site NAME]\n"
         "weir.conf:12: error: a value follows `=`, and no `;` ends it; write `user = "
         "USER`\n");
+    assert_problems(
+        "location / { try_files $uri =404; }\n[server]\nlisten = 80\nsendfile on;\n"
+        "[site a]\nroot = site\naccess_log = off\nexpires 1y;\nreturn 301 /new/;\ngzip = on\n",
+        "weir.conf:1: error: there is no `location` here; the rules for a path stand under a "
+        "line [path PATTERN], such as [path /images/**]\n"
+        "weir.conf:4: error: there is no `sendfile` here; weir chooses the fastest way by itself; "
+        "remove the line\n"
+        "weir.conf:7: error: `access_log` is called `access-log` here; write `access-log = "
+        "FILE|-|journal|syslog:|off` under [server]\n"
+        "weir.conf:8: error: there is no `expires` here; write `cache-control = VALUE` under [path "
+        "PATTERN]\n"
+        "weir.conf:9: error: there is no `return` here; write `redirect = STATUS TARGET` or "
+        "`status = "
+        "STATUS` under [path PATTERN]\n"
+        "weir.conf:10: error: `gzip` is called `compress` here; write `compress = on|off` under "
+        "[site NAME]\n");
     assert_problems("[server]\nlisten = 80;\naccess-log = \"site.log\"\n[site a]\nroot = 'site';\n"
                     "header = X: \"a\";\n",
                     "weir.conf:2: error: listen: a value has no quotes, and no `;` ends it; write "

@@ -265,7 +265,9 @@ static void missing_validators_match_only_the_star(void **state)
     static const struct row rows[] = {
         { "If-None-Match: *\r\n", HTTP_ANSWER_NOT_MODIFIED },
         { "If-None-Match: \"\"\r\n", HTTP_PROCEED },
+        { "If-None-Match:\r\n", HTTP_PROCEED },
         { "If-Match: *\r\n", HTTP_PROCEED },
+        { "If-Match:\r\n", HTTP_ANSWER_FAILED },
         { "If-Match: \"\"\r\n", HTTP_ANSWER_FAILED },
         { "If-Modified-Since: " AFTER_TEXT "\r\n", HTTP_PROCEED },
         { "If-Unmodified-Since: " BEFORE_TEXT "\r\n", HTTP_PROCEED },

@@ -107,6 +107,16 @@ static void a_date_has_a_fixed_place(void **state)
     assert_reads(&block, "date: Mon, 07 Nov 1994 08:49:38 GMT\n");
 }
 
+static void a_location_is_not_compressed(void **state)
+{
+    (void)state;
+    char bytes[64];
+    struct buf block = buf_over(bytes, sizeof(bytes));
+    http2_response_add_location(&block, SPAN("/new/a%20b"));
+    assert_true(span_ends(buf_span(&block), SPAN("/new/a%20b")));
+    assert_reads(&block, "location: /new/a%20b\n");
+}
+
 static void records_an_overflow(void **state)
 {
     (void)state;
@@ -132,6 +142,7 @@ int main(void)
         cmocka_unit_test(rfc_9113_section_8_2_2_drops_the_fields_of_a_connection),
         cmocka_unit_test(rfc_9113_section_8_2_1_names_are_in_lower_case),
         cmocka_unit_test(a_date_has_a_fixed_place),
+        cmocka_unit_test(a_location_is_not_compressed),
         cmocka_unit_test(records_an_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

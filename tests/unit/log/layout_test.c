@@ -29,6 +29,7 @@ static const struct log_access_details details = {
     .wall_ms = 971211336789, /* 2000-10-10T20:55:36.789Z */
     .duration_ns = 2345678901,
     .receive_ns = 2000000000,
+    .waited_ns = 1500000000,
     .cache = LOG_CACHE_HIT,
     .site = { "main", 4 },
     .user = { "ann", 3 },
@@ -79,8 +80,8 @@ static void writes_every_variable_of_nginx(void **state)
                    "2345678\n");
     assert_written("$request_method $request_uri $uri $args $server_protocol $scheme",
                    "GET /a%20b?q=1 /a%20b q=1 HTTP/1.1 http\n");
-    assert_written("$host $server_name $request_id $cache $sample $receive_us $send_us",
-                   "example.org main 3f2a0123456789bc hit 1 2000000 345678\n");
+    assert_written("$host $server_name $request_id $cache $sample $receive_us $send_us $disk_us",
+                   "example.org main 3f2a0123456789bc hit 1 2000000 345678 1500000\n");
     assert_written("${remote_addr}x $$1 $realip_remote_addr $ssl_protocol $ssl_cipher",
                    "192.0.2.1x $1 - - -\n");
 }
@@ -141,23 +142,25 @@ static void adds_fields_to_combined_and_json(void **state)
     (void)state;
     static const char *const all[] = { "via",      "user",     "tls",    "time", "site",
                                        "scheme",   "protocol", "phases", "id",   "host",
-                                       "duration", "cache",    NULL };
+                                       "duration", "disk",     "cache",  NULL };
     make("combined", all, 10);
-    assert_line(&ordinary, &details,
-                "192.0.2.1 - - [10/Oct/2000:20:55:36 +0000] \"GET /a%20b?q=1 HTTP/1.1\" 200 308 "
-                "\"https://example.org/\" \"curl 8.0\" 3f2a0123456789bc cache=hit "
-                "duration_us=2345678 host=example.org receive_us=2000000 send_us=345678 "
-                "protocol=HTTP/1.1 scheme=http site=main time=2000-10-10T20:55:36.789Z user=ann "
-                "sample=10\n");
+    assert_line(
+        &ordinary, &details,
+        "192.0.2.1 - - [10/Oct/2000:20:55:36 +0000] \"GET /a%20b?q=1 HTTP/1.1\" 200 308 "
+        "\"https://example.org/\" \"curl 8.0\" 3f2a0123456789bc cache=hit "
+        "disk_us=1500000 duration_us=2345678 host=example.org receive_us=2000000 send_us=345678 "
+        "protocol=HTTP/1.1 scheme=http site=main time=2000-10-10T20:55:36.789Z user=ann "
+        "sample=10\n");
     make("json", all, 10);
-    assert_line(&ordinary, &details,
-                "{\"time\":\"2000-10-10T20:55:36.789Z\",\"peer\":\"192.0.2.1\","
-                "\"request\":\"GET /a%20b?q=1 HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
-                "\"bytes\":308,\"duration_us\":2345678,\"referer\":\"https://example.org/\","
-                "\"agent\":\"curl 8.0\",\"cache\":\"hit\",\"receive_us\":2000000,"
-                "\"send_us\":345678,\"protocol\":\"HTTP/1.1\",\"scheme\":\"http\","
-                "\"site\":\"main\",\"user\":\"ann\",\"sample\":10,"
-                "\"id\":\"3f2a0123456789bc\"}\n");
+    assert_line(
+        &ordinary, &details,
+        "{\"time\":\"2000-10-10T20:55:36.789Z\",\"peer\":\"192.0.2.1\","
+        "\"request\":\"GET /a%20b?q=1 HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
+        "\"bytes\":308,\"duration_us\":2345678,\"referer\":\"https://example.org/\","
+        "\"agent\":\"curl 8.0\",\"cache\":\"hit\",\"disk_us\":1500000,"
+        "\"receive_us\":2000000,\"send_us\":345678,\"protocol\":\"HTTP/1.1\",\"scheme\":\"http\","
+        "\"site\":\"main\",\"user\":\"ann\",\"sample\":10,"
+        "\"id\":\"3f2a0123456789bc\"}\n");
 }
 
 /* The line of combined with a field differs from the plain one by that field alone. */

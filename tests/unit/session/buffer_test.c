@@ -20,13 +20,14 @@ static void count_release(struct site_cache_entry *entry)
     released++;
 }
 
+static const struct site_cache_kind kind = { count_release, NULL };
+
 /* An entry with one reference, as the cache has it. */
 static struct site_entry *new_entry(void)
 {
     struct site_entry *entry = calloc(1, sizeof(*entry));
     assert_non_null(entry);
-    entry->cache.release = count_release;
-    atomic_init(&entry->cache.references, 1);
+    site_cache_init(&entry->cache, &kind, 0, span_of((const char *)entry, 0));
     released = 0;
     return entry;
 }

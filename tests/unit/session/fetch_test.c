@@ -30,6 +30,8 @@ static struct {
     bool empty;       /* no path has a file */
     unsigned held;    /* lookups that wait for an answer */
     unsigned lookups; /* by fetching threads */
+    bool slow_names;  /* no name of a folder has attributes */
+    unsigned names;   /* of folders, whose attributes were requested */
     _Atomic uint64_t now_ns;
 } disk = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
@@ -37,6 +39,8 @@ int __real_os_file_open_cached(int root_fd, const char *path);
 int __real_os_file_open_beneath(int root_fd, const char *path);
 int __wrap_os_file_open_cached(int root_fd, const char *path);
 int __wrap_os_file_open_beneath(int root_fd, const char *path);
+int __real_os_file_stat_at(int folder_fd, const char *name, struct stat *ret_status);
+int __wrap_os_file_stat_at(int folder_fd, const char *name, struct stat *ret_status);
 uint64_t __wrap_os_clock_now_ns(void);
 
 uint64_t __wrap_os_clock_now_ns(void)
@@ -61,6 +65,41 @@ int __wrap_os_file_open_beneath(int root_fd, const char *path)
     disk.held--;
     pthread_mutex_unlock(&disk.lock);
     return empty ? -ENOENT : __real_os_file_open_beneath(root_fd, path);
+}
+
+int __wrap_os_file_stat_at(int folder_fd, const char *name, struct stat *ret_status)
+{
+    pthread_mutex_lock(&disk.lock);
+    disk.names++;
+    pthread_cond_broadcast(&disk.changed);
+    while (disk.slow_names)
+        pthread_cond_wait(&disk.changed, &disk.lock);
+    pthread_mutex_unlock(&disk.lock);
+    return __real_os_file_stat_at(folder_fd, name, ret_status);
+}
+
+static void hold_names(bool slow)
+{
+    pthread_mutex_lock(&disk.lock);
+    disk.slow_names = slow;
+    pthread_cond_broadcast(&disk.changed);
+    pthread_mutex_unlock(&disk.lock);
+}
+
+static void wait_for_name(void)
+{
+    pthread_mutex_lock(&disk.lock);
+    while (disk.names == 0)
+        pthread_cond_wait(&disk.changed, &disk.lock);
+    pthread_mutex_unlock(&disk.lock);
+}
+
+static unsigned names(void)
+{
+    pthread_mutex_lock(&disk.lock);
+    const unsigned count = disk.names;
+    pthread_mutex_unlock(&disk.lock);
+    return count;
 }
 
 static void fill(bool filled)
@@ -105,15 +144,56 @@ static unsigned lookups(void)
 
 static struct task_home homes[2];
 
+#define LIST        "GET / HTTP/1.1\r\nHost: list.test\r\n\r\n"
+#define LIST_BY(by) "GET /?sort=" by " HTTP/1.1\r\nHost: list.test\r\n\r\n"
+
+enum { LISTED = 100 }; /* their listing is too long to be copied */
+
+static char listed_root[80]; /* of the site list.test */
+
+static int add_listed_site(void)
+{
+    static const char *const hosts[] = { "list.test", NULL }, *const index[] = { NULL };
+    static const struct site_options options = {
+        .name = "list", .root = listed_root, .index = index, .listing = true
+    };
+    (void)snprintf(listed_root, sizeof(listed_root), "%s/listed", world.root);
+    if (mkdir(listed_root, 0755) < 0)
+        return -1;
+    for (unsigned i = 0; i < LISTED; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "listed/%u.txt", i);
+        write_file(name, 1, 'l');
+    }
+    const char *what;
+    world.sites[1].hosts = hosts;
+    world.shared.site_count = 2;
+    return site_open(&world.sites[1].site, &options, world.mime, &what);
+}
+
+static int remove_listed_site(void)
+{
+    for (unsigned i = 0; i < LISTED; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "listed/%u.txt", i);
+        remove_file(name);
+    }
+    return rmdir(listed_root);
+}
+
 static int make_cold_world(void **state)
 {
     (void)state;
-    const struct task_limits lanes[TASK_LANES] = { { 1, 1 }, [TASK_FETCHES] = { THREADS, QUEUE } };
-    if (make_world() < 0)
+    const struct task_limits lanes[TASK_LANES] = {
+        { 1, 1 },
+        [TASK_FETCHES] = { THREADS, QUEUE },
+        [TASK_LISTINGS] = { 1, QUEUE },
+    };
+    if (make_world() < 0 || add_listed_site() < 0)
         return -1;
     world.shared.h2c = true;
     world.shared.tasks = task_pool_new(lanes);
-    world.shared.fetches = site_fetch_new(world.shared.tasks);
+    world.shared.fetches = site_fetch_new(world.shared.tasks, &world.shared.listings);
     if (start_world() < 0)
         return -1;
     settle("/middle.bin");
@@ -124,7 +204,7 @@ static int make_cold_world(void **state)
     pass_time(0);
     disk.cold = true;
     disk.slow = NULL;
-    disk.lookups = 0;
+    disk.lookups = disk.names = 0;
     return 0;
 }
 
@@ -132,6 +212,7 @@ static int end_cold_world(void **state)
 {
     (void)state;
     hold(NULL);
+    hold_names(false);
     tick(0);
     session_thread_rest(&world.thread);
     session_thread_rest(&world.other);
@@ -142,7 +223,10 @@ static int end_cold_world(void **state)
     session_thread_resume(&world.other);
     for (int i = 0; i < 2; i++)
         close(homes[i].wake_fd);
-    return end_world();
+    struct site *listed = world.sites[1].site;
+    const int rc = remove_listed_site() < 0 || end_world() < 0 ? -1 : 0;
+    site_close(listed);
+    return rc;
 }
 
 static struct session open_on(struct session_thread *thread)
@@ -288,12 +372,8 @@ static void one_fetch_serves_all_who_request_the_path(void **state)
     assert_int_equal(lookups(), 1);
 }
 
-/* The same where the cache keeps nothing: what a fetch has found does not depend on it. */
-static void all_are_answered_without_a_cache(void **state)
+static void use_no_cache(void)
 {
-    enum { MANY = 6 };
-    (void)state;
-    struct session sessions[MANY];
     session_thread_stop(&world.thread);
     session_thread_stop(&world.other);
     site_cache_free(world.shared.cache);
@@ -303,6 +383,15 @@ static void all_are_answered_without_a_cache(void **state)
     session_thread_use_home(&world.thread, &homes[0]);
     session_thread_use_home(&world.other, &homes[1]);
     tick(0);
+}
+
+/* The same where the cache keeps nothing: what a fetch has found does not depend on it. */
+static void all_are_answered_without_a_cache(void **state)
+{
+    enum { MANY = 6 };
+    (void)state;
+    struct session sessions[MANY];
+    use_no_cache();
     static const char *const requests[] = { GET("/small.html"), GET("/big.bin") };
     static const char *const paths[] = { "small.html", "big.bin" };
     for (unsigned r = 0; r < 2; r++) {
@@ -551,6 +640,148 @@ static void an_early_result_proves_nothing_for_its_turn(void **state)
     session_close(&late);
 }
 
+/* ---- listings ---- */
+
+static void a_listing_stops_only_its_client(void **state)
+{
+    (void)state;
+    disk.cold = false;
+    hold_names(true);
+    struct session slow = open_on(&world.thread), other = open_on(&world.thread);
+    assert_int_equal(feed(&slow, LIST), SESSION_WAIT);
+    wait_for_name();
+    assert_served(&other, feed(&other, GET("/middle.bin")), "HTTP/1.1 200 OK\r\n");
+    assert_null(session_thread_next_ready(&world.thread));
+    hold_names(false);
+    assert_served(&slow, SESSION_WAIT, "HTTP/1.1 200 OK\r\n");
+    assert_true(answers_in("4.txt") > 0);
+    assert_int_equal(world.shared.listings.count, 0);
+    session_close(&slow);
+    session_close(&other);
+}
+
+/* The folder itself is not in memory, either. */
+static void a_listing_of_a_cold_folder_is_answered(void **state)
+{
+    (void)state;
+    struct session s = open_on(&world.thread);
+    assert_served(&s, feed(&s, LIST), "HTTP/1.1 200 OK\r\n");
+    assert_true(answers_in("4.txt") > 0);
+    session_close(&s);
+}
+
+static void a_listing_in_the_cache_needs_no_thread(void **state)
+{
+    (void)state;
+    disk.cold = false;
+    struct session s = open_on(&world.thread);
+    assert_served(&s, feed(&s, LIST), "HTTP/1.1 200 OK\r\n");
+    assert_int_equal(feed(&s, LIST), SESSION_WRITE);
+    assert_served(&s, SESSION_WRITE, "HTTP/1.1 200 OK\r\n");
+    session_close(&s);
+    assert_int_equal(names(), LISTED);
+}
+
+/* All of them count as one listing. */
+static void one_rendering_serves_all_who_request_the_listing(void **state)
+{
+    enum { MANY = 20 };
+    (void)state;
+    struct session sessions[MANY];
+    disk.cold = false;
+    world.shared.listings.max = 1;
+    hold_names(true);
+    for (unsigned i = 0; i < MANY; i++) {
+        sessions[i] = open_on(i % 2 == 0 ? &world.thread : &world.other);
+        assert_int_equal(feed(&sessions[i], LIST), SESSION_WAIT);
+    }
+    assert_int_equal(world.shared.listings.count, 1);
+    hold_names(false);
+    serve_all(&world.thread, MANY / 2);
+    serve_all(&world.other, MANY / 2);
+    for (unsigned i = 0; i < MANY; i++)
+        session_close(&sessions[i]);
+    assert_int_equal(names(), LISTED);
+    assert_int_equal(world.shared.listings.count, 0);
+}
+
+static void a_listing_above_the_limit_is_refused(void **state)
+{
+    (void)state;
+    disk.cold = false;
+    world.shared.listings.max = 1;
+    hold_names(true);
+    struct session first = open_on(&world.thread), refused = open_on(&world.other);
+    assert_int_equal(feed(&first, LIST), SESSION_WAIT);
+    assert_served(&refused, feed(&refused, LIST_BY("size")), "HTTP/1.1 503 ");
+    assert_int_equal(answers_in("\r\nRetry-After: 1\r\n"), 1);
+    hold_names(false);
+    assert_served(&first, SESSION_WAIT, "HTTP/1.1 200 OK\r\n");
+    assert_served(&refused, feed(&refused, LIST_BY("size")), "HTTP/1.1 200 OK\r\n");
+    session_close(&first);
+    session_close(&refused);
+}
+
+/* Its client has left: the names that follow are not measured. */
+static void a_listing_without_a_client_ends(void **state)
+{
+    (void)state;
+    disk.cold = false;
+    hold_names(true);
+    struct session s = open_on(&world.thread);
+    assert_int_equal(feed(&s, LIST), SESSION_WAIT);
+    wait_for_name();
+    session_close(&s);
+    hold_names(false);
+    while (atomic_load(&world.shared.listings.count) > 0)
+        usleep(1000);
+    assert_int_equal(names(), 1);
+}
+
+/* The listing goes on for a client that comes after the first one has left. */
+static void a_listing_may_change_its_client(void **state)
+{
+    (void)state;
+    disk.cold = false;
+    hold_names(true);
+    struct session first = open_on(&world.thread), second = open_on(&world.other);
+    assert_int_equal(feed(&first, LIST), SESSION_WAIT);
+    wait_for_name();
+    session_close(&first);
+    assert_int_equal(feed(&second, LIST), SESSION_WAIT);
+    hold_names(false);
+    assert_served(&second, SESSION_WAIT, "HTTP/1.1 200 OK\r\n");
+    assert_true(answers_in("4.txt") > 0);
+    session_close(&second);
+    assert_int_equal(names(), LISTED);
+}
+
+/* Two answers have one listing that the cache does not keep. Each counts until it is sent. */
+static void a_shared_listing_outside_of_the_cache_counts_until_it_is_sent(void **state)
+{
+    (void)state;
+    use_no_cache();
+    disk.cold = false;
+    world.shared.listings.max = 1;
+    hold_names(true);
+    struct session first = open_on(&world.thread), second = open_on(&world.thread);
+    assert_int_equal(feed(&first, LIST), SESSION_WAIT);
+    assert_int_equal(feed(&second, LIST), SESSION_WAIT);
+    hold_names(false);
+    unsigned answered = 0;
+    while (answered < 2)
+        answered += session_resume(next_ready(&world.thread), world.now_ns) == SESSION_WRITE;
+    assert_int_equal(world.shared.listings.count, 2);
+    struct session refused = open_on(&world.other);
+    assert_served(&refused, feed(&refused, LIST_BY("size")), "HTTP/1.1 503 ");
+    assert_served(&first, SESSION_WRITE, "HTTP/1.1 200 OK\r\n");
+    assert_int_equal(world.shared.listings.count, 1);
+    session_close(&second);
+    assert_int_equal(world.shared.listings.count, 0);
+    session_close(&first);
+    session_close(&refused);
+}
+
 /* ---- HTTP/2 ---- */
 
 static unsigned frames_of(unsigned type, uint32_t stream)
@@ -625,6 +856,14 @@ int main(void)
         WITH_WORLD(a_late_request_does_not_get_an_early_result),
         WITH_WORLD(a_file_that_appears_is_found_by_the_next_request),
         WITH_WORLD(an_early_result_proves_nothing_for_its_turn),
+        WITH_WORLD(a_listing_stops_only_its_client),
+        WITH_WORLD(a_listing_of_a_cold_folder_is_answered),
+        WITH_WORLD(a_listing_in_the_cache_needs_no_thread),
+        WITH_WORLD(one_rendering_serves_all_who_request_the_listing),
+        WITH_WORLD(a_listing_above_the_limit_is_refused),
+        WITH_WORLD(a_listing_without_a_client_ends),
+        WITH_WORLD(a_listing_may_change_its_client),
+        WITH_WORLD(a_shared_listing_outside_of_the_cache_counts_until_it_is_sent),
         WITH_WORLD(only_the_stream_waits_in_http2),
         WITH_WORLD(a_reset_stream_waits_no_longer),
     };

@@ -229,6 +229,58 @@ static void one_path_leads_to_its_redirect_at_once(void **state)
     session_ready_free(set, &all);
 }
 
+/* The redirects of some paths with stars, and paths for which other rules matter, too. */
+static void a_path_with_a_star_needs_no_other_rule(void **state)
+{
+    (void)state;
+    enum { RULED = 9 };
+    static const char *const patterns[RULED] = { "/**",     "/old/*",  "/both/**",
+                                                 "/bo*",    "/cors/*", "/net/*",
+                                                 "/gone/*", "/plain",  "/full/*" };
+    static const struct {
+        const char *path;
+        int place; /* -1: the rules have to be found */
+    } rows[] = {
+        { "/old/a", 1 },  { "/old/", 1 },    { "/old/a/b", -1 }, { "/old", -1 },
+        { "/olx/a", -1 }, { "/both/a", -1 }, { "/bo", 3 },       { "/cors/a", -1 },
+        { "/net/a", -1 }, { "/gone/a", -1 }, { "/plain", 7 },    { "/plai", -1 },
+        { "/", -1 },      { "", -1 },        { "/x", -1 },       { "/full/a", 8 },
+        { "/full/", -1 },
+    };
+    static uint64_t storage[1024];
+    struct rules_rule some[RULED];
+    const struct rules_network deny = { .admits = false };
+    const char *reason;
+    for (unsigned i = 0; i < RULED; i++) {
+        some[i] = (struct rules_rule){ .action = RULES_REDIRECT, .status = 301 };
+        assert_true(rules_pattern_parse(span_text(patterns[i]), &some[i].pattern, &reason));
+        assert_true(rules_target_parse_redirect(SPAN("/to"), &some[i].target, &reason));
+    }
+    some[0].action = RULES_SERVE;
+    some[4].has_cors = true;
+    some[5].networks = &deny;
+    some[5].network_count = 1;
+    some[6].action = RULES_STATUS;
+    some[8].pattern.filled = 1; /* its star covers a byte at least */
+    struct rules all = { .rule = some, .count = RULED };
+    assert_true(rules_index_storage(&all) <= sizeof(storage));
+    rules_use_index(&all, storage);
+    struct session_ready_set *set = session_ready_new(&all, SPAN(""));
+    assert_non_null(set);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct rules_rule *actor;
+        struct rules_captures captures;
+        const struct session_ready *ready =
+            session_ready_find_alone(set, &all, span_text(rows[i].path), &actor, &captures);
+        const int place = ready ? (int)(ready - set->each) : -1;
+        if (place != rows[i].place || (ready && actor != &some[place]))
+            fail_msg("`%s`: %d", rows[i].path, place);
+        if (place == 1)
+            assert_text(captures.part[0], rows[i].path + strlen("/old/"));
+    }
+    session_ready_free(set, &all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +290,7 @@ int main(void)
         cmocka_unit_test(paths_that_other_rules_cover_need_another_answer),
         cmocka_unit_test(lines_that_are_too_long_are_left_to_each_answer),
         cmocka_unit_test(one_path_leads_to_its_redirect_at_once),
+        cmocka_unit_test(a_path_with_a_star_needs_no_other_rule),
     };
     return cmocka_run_group_tests_name("session/ready", tests, make_rules, NULL);
 }

@@ -644,12 +644,12 @@ static void a_listing_outside_of_the_cache_counts_until_it_is_sent(void **state)
     const struct site_cache_limits none = { SITE_CACHE_SIEVE, 0, 0, 0 };
     world.shared.cache = site_cache_new(none, 1);
     thread->reader = site_cache_reader(world.shared.cache, 0);
-    world.shared.listings_max = 1;
+    world.shared.listings.max = 1;
 
     struct session s = open_session();
     struct session t = open_session();
     assert_int_equal(feed(&s, LIST), SESSION_WRITE);
-    assert_int_equal(world.shared.listings, 1);
+    assert_int_equal(world.shared.listings.count, 1);
     struct session_out out = session_output(&s);
     assert_true(out.piece[1].len > 1000);
     assert_int_equal(session_sent(&s, out.piece[0].len, world.now_ns), SESSION_WRITE);
@@ -658,19 +658,19 @@ static void a_listing_outside_of_the_cache_counts_until_it_is_sent(void **state)
     expect_status(&t, GET("/small.html"), "HTTP/1.1 200 ");
     size_t len;
     assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), SESSION_READ);
-    assert_int_equal(world.shared.listings, 0);
+    assert_int_equal(world.shared.listings.count, 0);
     expect_status(&t, LIST, "HTTP/1.1 200 ");
 
     assert_int_equal(feed(&s, LIST), SESSION_WRITE);
     session_close(&s); /* the client has left */
-    assert_int_equal(world.shared.listings, 0);
+    assert_int_equal(world.shared.listings.count, 0);
     session_close(&t);
 
     site_cache_offline(thread->reader);
     site_cache_free(world.shared.cache);
     world.shared.cache = whole;
     thread->reader = reader;
-    world.shared.listings_max = 0;
+    world.shared.listings.max = 0;
 }
 
 static void a_cached_listing_is_not_limited(void **state)
@@ -678,12 +678,12 @@ static void a_cached_listing_is_not_limited(void **state)
     (void)state;
     struct session s = open_session();
     expect_status(&s, LIST, "HTTP/1.1 200 ");
-    world.shared.listings_max = 1;
-    world.shared.listings = 1; /* another thread renders one */
+    world.shared.listings.max = 1;
+    world.shared.listings.count = 1; /* another thread renders one */
     expect_status(&s, LIST, "HTTP/1.1 200 ");
     expect_status(&s, "GET /?sort=size HTTP/1.1\r\nHost: list.test\r\n\r\n", "HTTP/1.1 503 ");
-    world.shared.listings = 0;
-    world.shared.listings_max = 0;
+    world.shared.listings.count = 0;
+    world.shared.listings.max = 0;
     session_close(&s);
 }
 

@@ -19,6 +19,7 @@ struct value {
     struct site_cache_entry cache;
     char name[16];
     unsigned *released;
+    struct site_cache_link link;
 };
 
 static unsigned released; /* values of this test that are gone */
@@ -30,6 +31,13 @@ static void release_value(struct site_cache_entry *entry)
     free(value);
 }
 
+static struct site_cache_link *open_link_of(struct site_cache_entry *entry)
+{
+    return &((struct value *)entry)->link;
+}
+
+static const struct site_cache_kind kind = { release_value, open_link_of };
+
 /* A value with its creator's reference. */
 static struct site_cache_entry *make(struct site_cache *cache, const char *name, size_t size_bytes,
                                      uint32_t descriptors)
@@ -38,12 +46,10 @@ static struct site_cache_entry *make(struct site_cache *cache, const char *name,
     assert_non_null(value);
     (void)snprintf(value->name, sizeof(value->name), "%s", name);
     value->released = &released;
-    value->cache.key = span_text(value->name);
-    value->cache.hash = site_cache_hash(cache, value->cache.key);
-    value->cache.size_bytes = size_bytes;
-    value->cache.descriptors = descriptors;
-    value->cache.release = release_value;
-    atomic_init(&value->cache.references, 1);
+    const struct span key = span_text(value->name);
+    site_cache_init(&value->cache, &kind, site_cache_hash(cache, key), key);
+    value->cache.size_bytes = (uint32_t)size_bytes;
+    value->cache.descriptors = (uint8_t)descriptors;
     return &value->cache;
 }
 

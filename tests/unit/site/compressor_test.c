@@ -52,9 +52,9 @@ static struct site_entry *find_made(const char *path, unsigned codings)
 static void assert_gunzips_to(const struct site_entry *entry, struct span expected)
 {
     static char plain[16 * 1024];
-    const struct site_file *file = &entry->file[SITE_GZIP];
-    assert_non_null(file->body);
-    z_stream in = { .next_in = (Bytef *)(uintptr_t)file->body,
+    const struct site_file *file = site_entry_file(entry, SITE_GZIP);
+    assert_non_null(site_file_body(file));
+    z_stream in = { .next_in = (Bytef *)(uintptr_t)site_file_body(file),
                     .avail_in = (uInt)file->size,
                     .next_out = (Bytef *)plain,
                     .avail_out = sizeof(plain) };
@@ -76,15 +76,16 @@ static void check_variant(struct fixture *f, size_t body_max)
     assert_int_equal(entry->made, GZIP);
     assert_int_equal(entry->missing, site_coder_codings() & ~GZIP);
     assert_gunzips_to(entry, span_of(bench.text, TEXT_BYTES));
-    assert_int_equal(entry->file[SITE_PLAIN].size, TEXT_BYTES);
-    assert_int_equal(entry->file[SITE_PLAIN].body == NULL, body_max < TEXT_BYTES);
-    assert_true(entry->file[SITE_GZIP].etag.len > 0);
-    assert_false(span_equal(entry->file[SITE_GZIP].etag, entry->file[SITE_PLAIN].etag));
-    assert_int_equal(entry->file[SITE_GZIP].last_modified_s,
-                     entry->file[SITE_PLAIN].last_modified_s);
+    assert_int_equal(entry->plain->size, TEXT_BYTES);
+    assert_int_equal(site_file_body(entry->plain) == NULL, body_max < TEXT_BYTES);
+    assert_true(site_entry_file(entry, SITE_GZIP)->etag_len > 0);
+    assert_false(span_equal(site_file_etag(site_entry_file(entry, SITE_GZIP)),
+                            site_file_etag(entry->plain)));
+    assert_int_equal(site_file_last_modified_s(site_entry_file(entry, SITE_GZIP)),
+                     site_file_last_modified_s(entry->plain));
     assert_int_equal(totals().variants, 1);
     assert_int_equal(totals().before_bytes, TEXT_BYTES);
-    assert_int_equal(totals().after_bytes, entry->file[SITE_GZIP].size);
+    assert_int_equal(totals().after_bytes, site_entry_file(entry, SITE_GZIP)->size);
     end();
 }
 
@@ -124,8 +125,10 @@ static void later_variants_join_earlier_ones(void **state)
     assert_gunzips_to(entry, span_of(bench.text, TEXT_BYTES));
     for (int v = 0; v < SITE_PLAIN; v++)
         for (int w = 0; w < v; w++)
-            assert_true(entry->file[v].etag.len == 0 || entry->file[w].etag.len == 0 ||
-                        !span_equal(entry->file[v].etag, entry->file[w].etag));
+            assert_true(site_entry_file(entry, v)->etag_len == 0 ||
+                        site_entry_file(entry, w)->etag_len == 0 ||
+                        !span_equal(site_file_etag(site_entry_file(entry, v)),
+                                    site_file_etag(site_entry_file(entry, w))));
     end();
 }
 
@@ -301,8 +304,7 @@ static void an_entry_that_the_cache_refuses_offers_nothing(void **state)
     bool is_new;
     begin(f, MEMORY_MAX);
     (void)find_settled(f, "/a.txt"); /* the file's time is settled */
-    site_cache_offline(f->reader);
-    site_cache_free(f->cache);
+    close_cache(f);
     open_cache(f, 1000);
     assert_int_equal(site_find(f->site, f->reader, SPAN("/a.txt"), f->now_ns, &entry, &is_new),
                      SITE_FILE);

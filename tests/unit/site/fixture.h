@@ -17,7 +17,7 @@
 #define SECOND_NS   INT64_C(1000000000)
 #define LONG_AGO_NS (INT64_C(1000000000) * SECOND_NS) /* 2001-09-09T01:46:40Z */
 
-enum { BODY_MAX = 1000 };
+enum { BODY_MAX = 1000, CACHE_BYTES = 1024 * 1024 };
 
 struct fixture {
     struct tree tree; /* "root" is served; "errors" and "secret" are beside it */
@@ -39,9 +39,18 @@ static inline void open_cache(struct fixture *f, size_t bytes)
     f->reader = site_cache_reader(f->cache, 0);
 }
 
+static inline void close_cache(struct fixture *f)
+{
+    site_cache_offline(f->reader);
+    site_cache_free(f->cache);
+}
+
+/* Opens the site with changed options, and an empty cache of the first size. */
 static inline void reopen(struct fixture *f)
 {
     const char *what;
+    close_cache(f);
+    open_cache(f, CACHE_BYTES);
     site_close(f->site);
     assert_int_equal(site_open(&f->site, &f->options, f->mime, &what), 0);
 }
@@ -69,7 +78,7 @@ static inline int set_up(void **state)
     };
     f->mime = site_mime_new(NULL, NULL);
     assert_non_null(f->mime);
-    open_cache(f, 1024 * 1024);
+    open_cache(f, CACHE_BYTES);
     reopen(f);
     *state = f;
     return 0;
@@ -78,8 +87,7 @@ static inline int set_up(void **state)
 static inline int tear_down(void **state)
 {
     struct fixture *f = *state;
-    site_cache_offline(f->reader);
-    site_cache_free(f->cache);
+    close_cache(f);
     site_close(f->site);
     site_mime_free(f->mime);
     tree_remove(&f->tree);
@@ -165,7 +173,7 @@ static inline struct site_entry *find(struct fixture *f, const char *path, bool 
         fail_msg("%s: result %d", path, (int)result);
     if (*ret_new) {
         site_publish(f->reader, entry);
-        assert_true(entry->cache.resident);
+        assert_int_equal(entry->cache.state, SITE_CACHE_RESIDENT);
         site_cache_release(&entry->cache);
     }
     return entry;
@@ -203,9 +211,9 @@ static inline void assert_span_is(struct span s, const char *text)
 
 static inline void assert_body_is(const struct site_entry *entry, const char *text)
 {
-    const struct site_file *file = &entry->file[SITE_PLAIN];
-    assert_non_null(file->body);
-    assert_span_is(span_of(file->body, file->size), text);
+    const struct site_file *file = entry->plain;
+    assert_non_null(site_file_body(file));
+    assert_span_is(span_of(site_file_body(file), file->size), text);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -37,7 +37,7 @@ static void a_file_kept_open_is_checked_at_each_hit(void **state)
     assert_ptr_equal(find(f, "/a.bin", &is_new), entry);
     assert_false(is_new);
     tree_write_bytes(&f->tree, "root/a.bin", span_of(text, sizeof(text)));
-    assert_int_equal(find_file(f, "/a.bin")->file[SITE_PLAIN].size, sizeof(text));
+    assert_int_equal(find_file(f, "/a.bin")->plain->size, sizeof(text));
 }
 
 static void a_time_before_the_last_check_is_fresh(void **state)
@@ -144,7 +144,7 @@ static void the_choice_of_index_file_is_checked_too(void **state)
     pass_time(f);
     const struct site_entry *entry = find_file(f, "/");
     assert_body_is(entry, "first choice");
-    assert_span_is(entry->type, "text/html; charset=utf-8");
+    assert_span_is(site_entry_type(entry), "text/html; charset=utf-8");
     tree_remove_file(&f->tree, "root/index.html");
     pass_time(f);
     assert_body_is(find_file(f, "/"), "second choice");
@@ -411,10 +411,10 @@ static void an_entry_holds_one_version_or_is_not_shared(void **state)
         if (!is_new) /* the other thread did not run for so long that the file settled */
             continue;
         site_publish(f->reader, entry);
-        const struct site_file *file = &entry->file[SITE_PLAIN];
-        assert_int_equal(entry->cache.resident, file->etag.len > 0);
-        assert_int_equal(file->last_modified_s < 0, file->etag.len == 0);
-        assert_int_equal(file->body[file->size - 1], file->size > 1 ? '\0' : 'x');
+        const struct site_file *file = entry->plain;
+        assert_int_equal(entry->cache.state == SITE_CACHE_RESIDENT, file->etag_len > 0);
+        assert_int_equal(site_file_last_modified_s(file) < 0, file->etag_len == 0);
+        assert_int_equal(site_file_body(file)[file->size - 1], file->size > 1 ? '\0' : 'x');
         site_cache_release(&entry->cache);
     }
     restless.stop = true;

@@ -50,21 +50,21 @@ static void make_trace(struct random_source *random, double skew)
     }
 }
 
-static size_t size_of(uint32_t key)
+static uint32_t size_of(uint32_t key)
 {
-    return 500 + (size_t)(key * UINT32_C(2654435761) >> 20); /* 500 to 4595 */
+    return 500 + (key * UINT32_C(2654435761) >> 20); /* 500 to 4595 */
 }
+
+static const struct site_cache_kind kind = { release, NULL };
 
 static void put(struct site_cache *cache, struct site_cache_reader *reader, uint32_t key)
 {
     struct value *value = calloc(1, sizeof(*value));
     assert_non_null(value);
     value->key = key;
-    value->cache.key = span_of((const char *)&value->key, sizeof(value->key));
-    value->cache.hash = site_cache_hash(cache, value->cache.key);
+    const struct span name = span_of((const char *)&value->key, sizeof(value->key));
+    site_cache_init(&value->cache, &kind, site_cache_hash(cache, name), name);
     value->cache.size_bytes = size_of(key);
-    value->cache.release = release;
-    atomic_init(&value->cache.references, 1);
     (void)site_cache_insert(reader, &value->cache);
     site_cache_release(&value->cache);
 }

@@ -45,15 +45,15 @@ static void release_nothing(struct site_cache_entry *entry)
     (void)entry;
 }
 
+static const struct site_cache_kind kind = { release_nothing, NULL };
+
 static void put(struct filled *f, size_t at)
 {
     struct value *value = &f->values[at];
     value->number = (uint32_t)at;
-    value->cache.key = span_of((const char *)&value->number, sizeof(value->number));
-    value->cache.hash = site_cache_hash(f->cache, value->cache.key);
+    const struct span key = span_of((const char *)&value->number, sizeof(value->number));
+    site_cache_init(&value->cache, &kind, site_cache_hash(f->cache, key), key);
     value->cache.size_bytes = 1;
-    value->cache.release = release_nothing;
-    atomic_init(&value->cache.references, 1);
     assert_true(site_cache_insert(f->reader, &value->cache));
     site_cache_release(&value->cache);
 }
@@ -83,7 +83,7 @@ static void empty(struct filled *f)
 static struct site_cache_entry *find(struct filled *f, size_t at)
 {
     const struct value *value = &f->values[at];
-    return site_cache_find(f->reader, value->cache.hash, value->cache.key);
+    return site_cache_find(f->reader, value->cache.hash, site_cache_key(&value->cache));
 }
 
 /* The entries that a lookup compares, on average over all entries: the entry itself, and those

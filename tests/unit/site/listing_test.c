@@ -20,11 +20,11 @@ static char *render(const struct fixture *f, const char *path, const char *query
     bool is_new = false;
 
     assert_int_equal(query_listing(f, &request, true, &entry, &is_new), SITE_FILE);
-    const struct site_file *file = &entry->file[SITE_PLAIN];
+    const struct site_file *file = entry->plain;
     char *ended = malloc(file->size + 1);
     if (ended == NULL)
         abort();
-    memcpy(ended, file->body, file->size);
+    memcpy(ended, site_file_body(file), file->size);
     ended[file->size] = '\0';
     assert_int_equal(strlen(ended), file->size);
     if (is_new)
@@ -591,7 +591,7 @@ static void each_form_and_order_has_its_own_listing(void **state)
     struct site_entry *entry;
     assert_int_equal(query_listing(f, &page, true, &entry, &is_new), SITE_FILE);
     assert_true(is_new);
-    assert_span_is(entry->type, "text/html; charset=utf-8");
+    assert_span_is(site_entry_type(entry), "text/html; charset=utf-8");
     site_cache_release(&entry->cache);
 }
 
@@ -616,7 +616,7 @@ static void the_sizes_in_a_listing_are_not_older_than_its_time(void **state)
     f->now_ns = rendered_ns + SITE_FRESH_NS + ENTRIES * SITE_LISTING_ENTRY_NS;
     entry = find_listing(f, "", &is_new);
     assert_true(is_new);
-    assert_non_null(memmem(entry->file[SITE_PLAIN].body, entry->file[SITE_PLAIN].size,
+    assert_non_null(memmem(site_file_body(entry->plain), entry->plain->size,
                            "{\"name\":\"7\",\"type\":\"file\",\"size\":5,", 34));
 }
 
@@ -627,15 +627,15 @@ static void the_entity_tag_follows_the_content(void **state)
     char tag[64];
 
     tree_write(&f->tree, "root/a", "");
-    struct span first = find_listing(f, "", &is_new)->file[SITE_PLAIN].etag;
+    struct span first = site_file_etag(find_listing(f, "", &is_new)->plain);
     (void)snprintf(tag, sizeof(tag), "%.*s", (int)first.len, first.at);
     assert_true(first.len > 2);
     add_a_file(&f->tree);
     pass_time(f);
-    assert_false(span_equal(find_listing(f, "", &is_new)->file[SITE_PLAIN].etag, span_text(tag)));
+    assert_false(span_equal(site_file_etag(find_listing(f, "", &is_new)->plain), span_text(tag)));
     remove_a_file(&f->tree);
     pass_time(f);
-    assert_span_is(find_listing(f, "", &is_new)->file[SITE_PLAIN].etag, tag);
+    assert_span_is(site_file_etag(find_listing(f, "", &is_new)->plain), tag);
 }
 
 static void without_permission_to_render_only_the_cache_answers(void **state)

@@ -272,6 +272,30 @@ static void folders_with_very_many_names_are_not_remembered(void **state)
 
 /* Loads a file as a miss again and again, until the answer is older than the lookup: the folder is
  * known then. */
+/* The files of a large site are requested in all of its folders at the same time. */
+static void ten_thousand_folders_are_remembered_at_once(void **state)
+{
+    struct fixture *f = *state;
+    enum { FOLDERS = 10000, LOOKUPS = 6 };
+    if (!folders_count(f))
+        skip();
+    struct asking asking = set_up_asking(f);
+    unsigned known = 0;
+    char path[32];
+    for (unsigned i = 0; i < FOLDERS; i++) {
+        (void)snprintf(path, sizeof(path), "root/%u", i);
+        tree_folder(&f->tree, path);
+    }
+    (void)snprintf(path, sizeof(path), "%u/a", FOLDERS - 1);
+    assert_int_equal(ask_until_known(&asking, path), 0); /* the last one has settled */
+    for (unsigned i = 0; i < LOOKUPS * FOLDERS; i++) {
+        (void)snprintf(path, sizeof(path), "%u/a", i % FOLDERS);
+        known += ask(&asking, path) == 0 && i >= (LOOKUPS - 1) * FOLDERS;
+    }
+    assert_in_range(known, FOLDERS - FOLDERS / 100, FOLDERS);
+    end_asking(&asking);
+}
+
 static void learn_the_root(struct fixture *f)
 {
     struct timespec start, now;
@@ -346,6 +370,7 @@ int main(void)
         TEST(names_are_not_used_within_the_tick_of_a_change),
         TEST(a_caller_that_may_not_wait_reads_no_folder),
         TEST(folders_with_very_many_names_are_not_remembered),
+        TEST(ten_thousand_folders_are_remembered_at_once),
         TEST(forms_are_found_in_a_known_folder),
         TEST(a_form_that_appears_in_a_known_folder_is_seen),
         TEST(a_form_that_appeared_before_a_load_is_seen_in_time),

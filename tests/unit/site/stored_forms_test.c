@@ -22,11 +22,12 @@ static void finds_stored_forms_each_with_its_own_tag(void **state)
     const struct site_entry *entry = find_file(f, "/a.js");
     assert_int_equal(entry->variants, (1 << SITE_VARIANTS) - 1);
     assert_true(entry->negotiable);
-    assert_span_is(entry->type, "text/javascript; charset=utf-8");
+    assert_span_is(site_entry_type(entry), "text/javascript; charset=utf-8");
     for (int v = 0; v < SITE_VARIANTS; v++) {
-        assert_int_equal(entry->file[v].size, v == SITE_PLAIN ? 5 : v + 1);
+        assert_int_equal(site_entry_file(entry, v)->size, v == SITE_PLAIN ? 5 : v + 1);
         for (int w = 0; w < v; w++)
-            assert_false(span_equal(entry->file[v].etag, entry->file[w].etag));
+            assert_false(span_equal(site_file_etag(site_entry_file(entry, v)),
+                                    site_file_etag(site_entry_file(entry, w))));
     }
 }
 
@@ -37,7 +38,8 @@ static void equal_bytes_in_two_forms_have_two_tags(void **state)
     tree_write(&f->tree, "root/a.js.gz", "same");
     const struct site_entry *entry = find_file(f, "/a.js");
     assert_int_equal(entry->variants, 1 << SITE_GZIP | 1 << SITE_PLAIN);
-    assert_false(span_equal(entry->file[SITE_GZIP].etag, entry->file[SITE_PLAIN].etag));
+    assert_false(span_equal(site_file_etag(site_entry_file(entry, SITE_GZIP)),
+                            site_file_etag(entry->plain)));
 }
 
 static void large_forms_carry_their_name_in_the_tag(void **state)
@@ -49,9 +51,10 @@ static void large_forms_carry_their_name_in_the_tag(void **state)
     tree_write_bytes(&f->tree, "root/a.js.zst", span_of(text, sizeof(text)));
     tree_date(&f->tree, "root/a.js.zst", LONG_AGO_NS);
     const struct site_entry *entry = find_settled(f, "/a.js");
-    assert_span_is(entry->file[SITE_ZSTD].etag, "\"de0b6b3a7640000-3e9-zst\"");
-    assert_true(entry->file[SITE_ZSTD].fd >= 0);
-    assert_true(entry->file[SITE_PLAIN].body != NULL);
+    assert_span_is(site_file_etag(site_entry_file(entry, SITE_ZSTD)),
+                   "\"de0b6b3a7640000-3e9-zst\"");
+    assert_true(site_file_fd(site_entry_file(entry, SITE_ZSTD)) >= 0);
+    assert_true(site_file_body(entry->plain) != NULL);
 }
 
 static void a_form_that_is_older_empty_or_not_a_file_is_ignored(void **state)
@@ -76,7 +79,7 @@ static void a_form_requested_by_name_is_a_plain_file(void **state)
     tree_write(&f->tree, "root/a.js.gz.br", "no form of a form");
     const struct site_entry *entry = find_file(f, "/a.js.gz");
     assert_int_equal(entry->variants, 1 << SITE_PLAIN);
-    assert_span_is(entry->type, "application/gzip");
+    assert_span_is(site_entry_type(entry), "application/gzip");
 }
 
 static void forms_without_their_plain_file_are_absent(void **state)
@@ -103,10 +106,12 @@ static void a_form_that_comes_changes_or_goes_is_noticed(void **state)
     tree_write(&f->tree, "root/a.js.gz", "one");
     pass_time(f);
     assert_int_equal(find_file(f, "/a.js")->variants, 1 << SITE_GZIP | 1 << SITE_PLAIN);
-    assert_span_is(span_of(find_settled(f, "/a.js")->file[SITE_GZIP].body, 3), "one");
+    assert_span_is(span_of(site_file_body(site_entry_file(find_settled(f, "/a.js"), SITE_GZIP)), 3),
+                   "one");
     tree_write(&f->tree, "root/a.js.gz", "two");
     pass_time(f);
-    assert_span_is(span_of(find_settled(f, "/a.js")->file[SITE_GZIP].body, 3), "two");
+    assert_span_is(span_of(site_file_body(site_entry_file(find_settled(f, "/a.js"), SITE_GZIP)), 3),
+                   "two");
     tree_write(&f->tree, "root/a.js", "newer"); /* makes the form too old */
     tree_date(&f->tree, "root/a.js.gz", LONG_AGO_NS);
     pass_time(f);
@@ -144,10 +149,10 @@ static void a_page_names_its_page_in_markdown(void **state)
         tree_write(&f->tree, path, files[i]);
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        assert_span_is(find_file(f, rows[i].path)->markdown, rows[i].markdown);
+        assert_span_is(site_entry_markdown(find_file(f, rows[i].path)), rows[i].markdown);
     f->options.markdown = false;
     pass_time(f);
-    assert_span_is(find_file(f, "/page.html")->markdown, "");
+    assert_span_is(site_entry_markdown(find_file(f, "/page.html")), "");
 }
 
 static void a_page_in_markdown_that_comes_or_goes_is_noticed(void **state)
@@ -155,13 +160,13 @@ static void a_page_in_markdown_that_comes_or_goes_is_noticed(void **state)
     struct fixture *f = *state;
     f->options.markdown = true;
     tree_write(&f->tree, "root/page.html", "page");
-    assert_span_is(find_settled(f, "/page.html")->markdown, "");
+    assert_span_is(site_entry_markdown(find_settled(f, "/page.html")), "");
     tree_write(&f->tree, "root/page.md", "page");
     pass_time(f);
-    assert_span_is(find_file(f, "/page.html")->markdown, "/page.md");
+    assert_span_is(site_entry_markdown(find_file(f, "/page.html")), "/page.md");
     tree_remove_file(&f->tree, "root/page.md");
     pass_time(f);
-    assert_span_is(find_file(f, "/page.html")->markdown, "");
+    assert_span_is(site_entry_markdown(find_file(f, "/page.html")), "");
 }
 
 static void answers_for_other_paths_have_no_page_in_markdown(void **state)
@@ -177,10 +182,10 @@ static void answers_for_other_paths_have_no_page_in_markdown(void **state)
     tree_write(&f->tree, "errors/404.md", "404");
     reopen(f);
     assert_int_equal(find_fallback(f, SPAN("fallback"), &entry, &is_new), SITE_FILE);
-    assert_int_equal(entry->markdown.len, 0);
+    assert_int_equal(site_entry_markdown(entry).len, 0);
     site_cache_release(&entry->cache);
     assert_int_equal(find_error_page(f, 0, 404, &entry, &is_new), SITE_FILE);
-    assert_int_equal(entry->markdown.len, 0);
+    assert_int_equal(site_entry_markdown(entry).len, 0);
     site_cache_release(&entry->cache);
 }
 

@@ -44,7 +44,7 @@ struct copy {
 /* The tag of a file, which outlives its entry. */
 static struct copy tag_of(struct fixture *f, const char *path)
 {
-    const struct span tag = find_settled(f, path)->file[SITE_PLAIN].etag;
+    const struct span tag = site_file_etag(find_settled(f, path)->plain);
     struct copy copy = { .len = tag.len };
     assert_true(tag.len > 2 && tag.len < sizeof(copy.bytes));
     memcpy(copy.bytes, tag.at, tag.len);
@@ -72,8 +72,8 @@ static void times_that_tools_write_are_no_date(void **state)
         tree_date(&f->tree, "root/page.txt", seconds[i] * SECOND_NS);
         const struct copy first = tag_of(f, "/film.bin");
         assert_int_equal(first.len, 34);
-        assert_int_equal(find_file(f, "/film.bin")->file[SITE_PLAIN].last_modified_s, -1);
-        assert_int_equal(find_settled(f, "/page.txt")->file[SITE_PLAIN].last_modified_s, -1);
+        assert_int_equal(site_file_last_modified_s(find_file(f, "/film.bin")->plain), -1);
+        assert_int_equal(site_file_last_modified_s(find_settled(f, "/page.txt")->plain), -1);
         write_large(f, "root/film.bin", 'b', seconds[i] * SECOND_NS);
         pass_time(f);
         const struct copy second = tag_of(f, "/film.bin");
@@ -89,9 +89,9 @@ static void times_near_them_are_dates(void **state)
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
         write_large(f, "root/film.bin", 'a', seconds[i] * SECOND_NS);
-        const struct site_file *file = &find_settled(f, "/film.bin")->file[SITE_PLAIN];
-        assert_int_equal(file->last_modified_s, seconds[i]);
-        assert_true(span_ends(file->etag, SPAN("-4e20\""))); /* the size */
+        const struct site_file *file = find_settled(f, "/film.bin")->plain;
+        assert_int_equal(site_file_last_modified_s(file), seconds[i]);
+        assert_true(span_ends(site_file_etag(file), SPAN("-4e20\""))); /* the size */
         pass_time(f);
     }
 }
@@ -102,16 +102,16 @@ static void the_time_of_the_root_folder_is_no_date_if_it_is_a_whole_second(void 
     const int64_t all_ns = INT64_C(1700000000) * SECOND_NS;
     write_large(f, "root/film.bin", 'a', all_ns);
     tree_date(&f->tree, "root", all_ns);
-    const struct site_file *file = &find_settled(f, "/film.bin")->file[SITE_PLAIN];
-    assert_int_equal(file->last_modified_s, -1);
-    assert_int_equal(file->etag.len, 34);
+    const struct site_file *file = find_settled(f, "/film.bin")->plain;
+    assert_int_equal(site_file_last_modified_s(file), -1);
+    assert_int_equal(file->etag_len, 34);
     /* A file that was just made gives its folder its time. That is a date. */
     write_large(f, "root/film.bin", 'a', all_ns + 5);
     tree_date(&f->tree, "root", all_ns + 5);
     pass_time(f);
-    file = &find_settled(f, "/film.bin")->file[SITE_PLAIN];
-    assert_int_equal(file->last_modified_s, 1700000000);
-    assert_true(span_ends(file->etag, SPAN("-4e20\"")));
+    file = find_settled(f, "/film.bin")->plain;
+    assert_int_equal(site_file_last_modified_s(file), 1700000000);
+    assert_true(span_ends(site_file_etag(file), SPAN("-4e20\"")));
 }
 
 static void with_etag_time_only_the_first_seconds_are_no_date(void **state)
@@ -119,14 +119,14 @@ static void with_etag_time_only_the_first_seconds_are_no_date(void **state)
     struct fixture *f = *state;
     f->options.etag = SITE_ETAG_TIME;
     write_large(f, "root/film.bin", 'a', 315532800 * SECOND_NS);
-    const struct site_file *file = &find_settled(f, "/film.bin")->file[SITE_PLAIN];
-    assert_int_equal(file->last_modified_s, 315532800);
-    assert_true(span_ends(file->etag, SPAN("-4e20\"")));
+    const struct site_file *file = find_settled(f, "/film.bin")->plain;
+    assert_int_equal(site_file_last_modified_s(file), 315532800);
+    assert_true(span_ends(site_file_etag(file), SPAN("-4e20\"")));
     write_large(f, "root/film.bin", 'a', SECOND_NS);
     pass_time(f);
-    file = &find_settled(f, "/film.bin")->file[SITE_PLAIN];
-    assert_int_equal(file->last_modified_s, -1);
-    assert_int_equal(file->etag.len, 0);
+    file = find_settled(f, "/film.bin")->plain;
+    assert_int_equal(site_file_last_modified_s(file), -1);
+    assert_int_equal(file->etag_len, 0);
 }
 
 static void with_etag_content_no_time_is_a_date(void **state)
@@ -138,8 +138,8 @@ static void with_etag_content_no_time_is_a_date(void **state)
     tree_write(&f->tree, "root/page.txt", "page");
     const struct copy a = tag_of(f, "/a.bin"), b = tag_of(f, "/b.bin");
     assert_true(is_equal(&a, &b));
-    assert_int_equal(find_file(f, "/a.bin")->file[SITE_PLAIN].last_modified_s, -1);
-    assert_int_equal(find_file(f, "/page.txt")->file[SITE_PLAIN].last_modified_s, -1);
+    assert_int_equal(site_file_last_modified_s(find_file(f, "/a.bin")->plain), -1);
+    assert_int_equal(site_file_last_modified_s(find_file(f, "/page.txt")->plain), -1);
 }
 
 static void each_form_has_a_tag_of_its_own(void **state)
@@ -148,7 +148,8 @@ static void each_form_has_a_tag_of_its_own(void **state)
     write_large(f, "root/film.bin", 'a', SECOND_NS);
     write_large(f, "root/film.bin.br", 'a', SECOND_NS);
     const struct site_entry *entry = find_settled(f, "/film.bin");
-    const struct span plain = entry->file[SITE_PLAIN].etag, stored = entry->file[SITE_BR].etag;
+    const struct span plain = site_file_etag(entry->plain),
+                      stored = site_file_etag(site_entry_file(entry, SITE_BR));
     assert_int_equal(plain.len, 34);
     assert_int_equal(stored.len, 34);
     assert_false(span_equal(plain, stored));
@@ -184,10 +185,10 @@ static void an_open_file_that_is_rewritten_in_place_gets_another_tag_at_once(voi
     const struct copy first = tag_of(f, "/film.bin");
     struct site_entry *entry = find_file(f, "/film.bin");
     site_cache_hold(&entry->cache);
-    assert_true(site_file_unchanged(&entry->file[SITE_PLAIN]));
+    assert_true(site_file_unchanged(entry->plain));
     write_large(f, "root/film.bin", 'b', SECOND_NS);
-    assert_false(site_file_unchanged(&entry->file[SITE_PLAIN]));
-    const struct span now = find_file(f, "/film.bin")->file[SITE_PLAIN].etag;
+    assert_false(site_file_unchanged(entry->plain));
+    const struct span now = site_file_etag(find_file(f, "/film.bin")->plain);
     assert_false(span_equal(now, span_of(first.bytes, first.len)));
     site_cache_release(&entry->cache);
 }
@@ -200,10 +201,10 @@ static void a_download_continues_after_a_replacement_or_another_link(void **stat
     struct site_entry *entry = find_file(f, "/film.bin");
     site_cache_hold(&entry->cache);
     assert_int_equal(linkat(f->tree.fd, "root/film.bin", f->tree.fd, "root/kept.bin", 0), 0);
-    assert_true(site_file_unchanged(&entry->file[SITE_PLAIN]));
+    assert_true(site_file_unchanged(entry->plain));
     write_large(f, "root/next.bin", 'b', SECOND_NS);
     tree_rename(&f->tree, "root/next.bin", "root/film.bin");
-    assert_true(site_file_unchanged(&entry->file[SITE_PLAIN]));
+    assert_true(site_file_unchanged(entry->plain));
     site_cache_release(&entry->cache);
 }
 
@@ -230,7 +231,7 @@ static void a_switched_link_is_followed_for_every_file_after_half_a_second(void 
         pass_time(f);
         assert_body_is(find_file(f, "/current/page.txt"), "page 2");
         char byte = '\0';
-        const struct site_file *file = &find_file(f, "/current/film.bin")->file[SITE_PLAIN];
+        const struct site_file *file = find_file(f, "/current/film.bin")->plain;
         assert_int_equal(site_file_read(file, &byte, 1, LARGE - 1), 0);
         assert_int_equal(byte, '2');
         const struct copy new_page = tag_of(f, "/current/page.txt");
@@ -290,7 +291,7 @@ static void write_film(struct fixture *f, const char *path, char last, off_t siz
 static struct copy tag_by_compressor(struct fixture *f, const char *path)
 {
     struct site_entry *entry = find_settled(f, path);
-    for (int i = 0; i < 60 * 1000 && entry->file[SITE_PLAIN].etag.len == 0; i++) {
+    for (int i = 0; i < 60 * 1000 && entry->plain->etag_len == 0; i++) {
         (void)site_compressor_request_tags(compressor, entry);
         (void)usleep(1000);
         site_cache_quiesce(f->reader);
@@ -305,15 +306,15 @@ static void the_compressor_reads_a_large_file_for_its_tag(void **state)
     begin_compressor(f);
     write_film(f, "root/film.bin", 'a', ONE_MIB + 1);
     const struct site_entry *entry = find_settled(f, "/film.bin");
-    assert_int_equal(entry->file[SITE_PLAIN].etag.len, 0);
-    assert_int_equal(entry->file[SITE_PLAIN].last_modified_s, -1);
+    assert_int_equal(entry->plain->etag_len, 0);
+    assert_int_equal(site_file_last_modified_s(entry->plain), -1);
     assert_int_equal(entry->untagged, 1);
     const struct copy first = tag_by_compressor(f, "/film.bin");
     entry = find_file(f, "/film.bin");
     assert_int_equal(first.len, 34);
     assert_int_equal(entry->untagged, 0);
     assert_false(entry->negotiable);
-    assert_int_equal(entry->file[SITE_PLAIN].size, ONE_MIB + 1);
+    assert_int_equal(entry->plain->size, ONE_MIB + 1);
     assert_int_equal(site_compressor_totals(compressor).tags, 1);
     write_film(f, "root/film.bin", 'b', ONE_MIB + 1);
     pass_time(f);
@@ -337,10 +338,12 @@ static void the_compressor_reads_stored_forms_too(void **state)
     const struct site_entry *entry = find_file(f, "/film.bin");
     assert_int_equal(entry->variants, 1 << SITE_PLAIN | 1 << SITE_BR | 1 << SITE_GZIP);
     assert_true(entry->negotiable);
-    assert_int_equal(entry->file[SITE_BR].etag.len, 34);
-    assert_true(entry->file[SITE_BR].fd >= 0);
-    assert_int_equal(entry->file[SITE_GZIP].etag.len, 18);
-    assert_span_is(span_of(entry->file[SITE_GZIP].body, entry->file[SITE_GZIP].size), "stored");
+    assert_int_equal(site_entry_file(entry, SITE_BR)->etag_len, 34);
+    assert_true(site_file_fd(site_entry_file(entry, SITE_BR)) >= 0);
+    assert_int_equal(site_entry_file(entry, SITE_GZIP)->etag_len, 18);
+    assert_span_is(span_of(site_file_body(site_entry_file(entry, SITE_GZIP)),
+                           site_entry_file(entry, SITE_GZIP)->size),
+                   "stored");
     assert_int_equal(site_compressor_totals(compressor).tags, 2);
     end_compressor();
 }

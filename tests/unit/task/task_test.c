@@ -57,7 +57,7 @@ static int set_up(void **state)
     atomic_store(&dropped, 0);
     atomic_store(&running, 0);
     const struct task_limits limits = { THREADS, QUEUE };
-    world.pool = task_pool_new((const struct task_limits[]){ limits, limits });
+    world.pool = task_pool_new((const struct task_limits[]){ limits, limits, limits });
     world.home = (struct task_home){ .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
     return world.pool && sem_init(&world.hold, 0, 0) == 0 ? 0 : -1;
 }

@@ -388,6 +388,33 @@ static void reports_refused_listings(void **state)
     assert_int_equal(verdict("listings-refused")->gravity, VIEW_WARNING);
 }
 
+static void reports_a_disk_that_is_slow(void **state)
+{
+    (void)state;
+    begin("percore", 1, 2);
+    now.counter[STATS_fetch_waits_ended] = 20;
+    now.counter[STATS_fetch_waits_us] = 20 * 99999;
+    assert_null(verdict("disk-slow"));
+    now.counter[STATS_fetch_waits_us] = 20 * 250000;
+    assert_says(verdict("disk-slow")->text, "20 times in ");
+    assert_says(verdict("disk-slow")->text, "250 ms on average");
+    assert_says(verdict("disk-slow")->cure, "cache-size");
+    assert_int_equal(verdict("disk-slow")->gravity, VIEW_WARNING);
+    now.counter[STATS_fetch_waits_ended] = 19;
+    assert_null(verdict("disk-slow"));
+}
+
+static void reports_requests_that_a_slow_disk_refuses(void **state)
+{
+    (void)state;
+    begin("percore", 1, 2);
+    assert_risen("disk-slow", STATS_fetches_refused, 1);
+    begin("percore", 1, 2);
+    assert_risen("disk-slow", STATS_fetches_late, 1);
+    assert_says(verdict("disk-slow")->text, "1 request was answered 503 in ");
+    assert_int_equal(verdict("disk-slow")->gravity, VIEW_WRONG);
+}
+
 static void reports_addresses_that_reached_their_limits(void **state)
 {
     (void)state;
@@ -643,6 +670,8 @@ int main(void)
         cmocka_unit_test(reports_idle_connections_that_made_space),
         cmocka_unit_test(reports_refused_connections_with_the_reason),
         cmocka_unit_test(reports_refused_listings),
+        cmocka_unit_test(reports_a_disk_that_is_slow),
+        cmocka_unit_test(reports_requests_that_a_slow_disk_refuses),
         cmocka_unit_test(reports_addresses_that_reached_their_limits),
         cmocka_unit_test(reports_floods_over_http_2_with_the_commonest_cause),
         cmocka_unit_test(reports_streams_that_were_refused),

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+#
+# Types a line and a tabulator into an interactive zsh, and prints the words that it offers.
+#
+#   zsh -f complete.zsh FOLDER LINE
+#
+# FOLDER has the completion functions. An own `compadd` sees each word that a function offers.
+zmodload zsh/zpty || exit 1
+setup=$(mktemp -d)
+cat >$setup/setup <<END
+fpath=(${(q)1} \$fpath)
+autoload -Uz compinit
+compinit -D -u
+bindkey '^I' complete-word
+compadd() {
+    typeset -a offered
+    builtin compadd -A offered "\$@"
+    print -l -- \$offered >>$setup/offered
+    builtin compadd "\$@"
+}
+comppostfuncs=(exit)
+END
+zpty shell zsh -f -i
+zpty -w shell "source $setup/setup"
+zpty -n -w shell "$2"$'\t'
+while zpty -r shell ignored; do :; done
+sort -u $setup/offered
+rm -r $setup
