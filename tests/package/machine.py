@@ -31,6 +31,8 @@ exec chroot "$1/root" sleep infinity
 """
 SEPARATE = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child")
 
+# What the user who runs the tests has installed, or set, is not a part of that machine.
+ENVIRONMENT = ("HOME=/root", "LANG=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 # What dpkg and its triggers write for every package.
 OF_DPKG = ("var/lib/dpkg/", "var/cache/", "var/log/dpkg.log", "var/log/alternatives.log")
 
@@ -42,8 +44,7 @@ class Machine:
 
     def words(self, command: str, *, root: bool = True) -> list[str]:
         enter = ["nsenter", f"--target={self.init}", "--mount", "--net", "--pid"]
-        # Its own Python keeps no compiled files where the tests keep theirs.
-        enter = ["env", "--unset=PYTHONPYCACHEPREFIX", *enter]
+        enter = ["env", "--ignore-environment", *ENVIRONMENT, *enter]
         return [*enter, *(["--root", "--wd"] if root else []), "sh", "-c", command]
 
     def start(self, command: str) -> subprocess.Popen[str]:
