@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import functools
 import itertools
 import os
 import select
@@ -36,11 +37,13 @@ os.environ["WEIR_STATS_LISTEN"] = "off"
 STATISTICS = "weir-stats"  # the page's process, as the kernel names it
 
 
-def models() -> list[str]:
-    """The names of the concurrency models, as the server lists them."""
+@functools.cache
+def models() -> tuple[str, ...]:
+    """The names of the concurrency models, as the server lists them. It is asked once: hundreds of
+    tests want them while pytest collects."""
     listed = subprocess.run([WEIR, "models"], capture_output=True, text=True, check=True)
     lines = itertools.takewhile(str.strip, listed.stdout.splitlines())
-    return [line.split()[0] for line in lines]
+    return tuple(line.split()[0] for line in lines)
 
 
 @dataclass(frozen=True)

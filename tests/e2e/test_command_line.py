@@ -105,7 +105,7 @@ def test_models_are_listed_one_per_line() -> None:
     done = weir("models")
     assert done.returncode == 0
     table = (TOP / "src/model/models.def").read_text()
-    assert models() == re.findall(r"^MODEL\((\w+),", table, re.MULTILINE)
+    assert list(models()) == re.findall(r"^MODEL\((\w+),", table, re.MULTILINE)
     listed, machine = done.stdout.split("\n\n")
     assert all(" Use: " in line for line in listed.splitlines())
     assert machine.startswith("Sandbox on this machine: no_new_privs")
