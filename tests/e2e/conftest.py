@@ -108,6 +108,7 @@ def server(model: str, site: Path, tmp_path: Path) -> Iterator[ServerFactory]:
         environment: Mapping[str, str] | None = None,
         descriptors: tuple[int, ...] = (),
         weir: Path = WEIR,
+        addresses: int | None = None,
     ) -> Server:
         words = [str(folder)] if folder else []
         for address in listen:
@@ -123,6 +124,7 @@ def server(model: str, site: Path, tmp_path: Path) -> Iterator[ServerFactory]:
                 environment=environment,
                 descriptors=descriptors,
                 weir=weir,
+                addresses=addresses,
             )
         )
         return started[-1]

@@ -170,11 +170,11 @@ class Server:
         assert not left, f"still running: {left}"
 
 
-def _read_urls(fd: int) -> list[str]:
-    """Reads what the server writes to --ready-fd, up to the end."""
+def _read_urls(fd: int, count: int | None) -> list[str]:
+    """Reads what the server writes to --ready-fd, up to the end or up to `count` addresses."""
     text = b""
     until = time.monotonic() + LIMIT_S
-    while (left := until - time.monotonic()) > 0:
+    while (left := until - time.monotonic()) > 0 and text.count(b"\n") != count:
         if not select.select([fd], [], [], left)[0]:
             break
         if not (got := os.read(fd, 4096)):
@@ -192,8 +192,13 @@ def start(
     environment: Mapping[str, str] | None = None,
     descriptors: tuple[int, ...] = (),
     weir: Path = WEIR,
+    addresses: int | None = None,
 ) -> Server:
-    """Starts `weir serve` with these arguments and waits until it accepts connections."""
+    """Starts `weir serve` with these arguments and waits until it accepts connections.
+
+    It then closes its end of the pipe that says so. A wrapper that stays may hold that end: then
+    `addresses` is how many the server prints.
+    """
     ready, low_end = os.pipe()
     # A service manager passes sockets from descriptor 3 on: keep away from those numbers.
     ready_end = fcntl.fcntl(low_end, fcntl.F_DUPFD_CLOEXEC, 100)
@@ -212,7 +217,7 @@ def start(
     finally:
         os.close(ready_end)
     with os.fdopen(ready, "rb"):
-        urls = _read_urls(ready)
+        urls = _read_urls(ready, addresses)
     server = Server(popen, urls, stderr)
     if not urls:
         with contextlib.suppress(subprocess.TimeoutExpired):
