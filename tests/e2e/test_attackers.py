@@ -20,7 +20,15 @@ from tests.e2e.running import Server
 from tests.e2e.statistics import wait_for
 from tests.e2e.wire import connect
 
-SIZES = ("200", "20", "40")  # connections, turns at once, turns in a second
+TURNS = ("20", "40")  # at once, in a second
+
+
+def connections_of(manner: str) -> str:
+    """How many. What floods over HTTP/2 meets a limit of one connection, after some of its turns:
+    of few connections, each soon has them."""
+    return "40" if manner in attackers.FRAMED else "200"
+
+
 H2C = ("--h2c", "on")
 LIMITS = {
     "silent": ("connections_displaced", ("--connections", "20")),
@@ -43,7 +51,8 @@ LIMITS = {
 
 @contextlib.contextmanager
 def attacking(manner: str, running: Server) -> Iterator[None]:
-    command = [sys.executable, attackers.__file__, manner, str(running.address[1]), *SIZES]
+    words = [manner, str(running.address[1]), connections_of(manner), *TURNS]
+    command = [sys.executable, attackers.__file__, *words]
     with subprocess.Popen(command) as popen:
         try:
             yield

@@ -54,7 +54,7 @@ def on_disk(
 ) -> Server:
     """A server with two sites: `localhost` on the slow disk, every other name on a fast one. It
     speaks plain HTTP at its first address, and TLS at the second one."""
-    settings = settings_of(disk, site, tmp_path, pair, "drain-timeout = 2s\nkill-timeout = 10s")
+    settings = settings_of(disk, site, tmp_path, pair, "drain-timeout = 500ms\nkill-timeout = 4s")
     listen = ("127.0.0.1:0", "https://127.0.0.1:0")
     return server("-c", str(settings), folder=None, wrapper=disk.inside, listen=listen)
 
