@@ -48,18 +48,22 @@ def units(top: Path, build: Path) -> list[Unit]:
             contents[path] = hashlib.sha256(path.read_bytes()).digest()
         return contents[path]
 
-    found = []
+    # A file that two targets compile is one unit: clang-tidy analyses it once for each command.
+    commands: dict[Path, list[dict[str, str]]] = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = (build / entry["file"]).resolve()
-        if not source.is_relative_to(top / "src"):
-            continue
-        # Without a list of its headers a file has no key, and is analysed.
-        key = ""
-        if files := read_for.get(entry["output"]):
-            everything = hashlib.sha256(same + entry["command"].encode())
-            for file in files:
+        if source.is_relative_to(top / "src"):
+            commands.setdefault(source, []).append(entry)
+    found = []
+    for source, entries in commands.items():
+        everything = hashlib.sha256(same)
+        for entry in entries:
+            everything.update(entry["command"].encode())
+            for file in read_for.get(entry["output"], []):
                 everything.update(file.encode() + content((build / file).resolve()))
-            key = everything.hexdigest()
+        # Without a list of its headers a file has no key, and is analysed.
+        known = all(read_for.get(entry["output"]) for entry in entries)
+        key = everything.hexdigest() if known else ""
         found.append(Unit(str(source.relative_to(top)), source.stat().st_size, key))
     return sorted(found, key=lambda unit: unit.path)
 

@@ -88,6 +88,18 @@ def test_a_key_changes_with_what_the_analysis_reads(tree: Path) -> None:
     assert not set(third.values()) & {*first.values(), *second.values()}
 
 
+def test_a_file_that_is_compiled_twice_is_analysed_once(tree: Path) -> None:
+    first = keys(tree)
+    twice = "build other/a.o: cc ../src/a.c\n"
+    (tree / "build/build.ninja").write_text(NINJA + twice)
+    (tree / "build/compile_commands.json").write_text(ninja(tree, "-t", "compdb"))
+    (only,) = [unit for unit in units(tree, tree / "build") if unit.path == "src/a.c"]
+    assert only.key == ""  # the second object was never built
+    second = keys(tree)
+    assert second["src/a.c"] not in ("", first["src/a.c"])
+    assert second["src/b.c"] == first["src/b.c"]
+
+
 def test_a_file_that_was_never_built_is_never_clean(tree: Path, tmp_path: Path) -> None:
     found = units(tree, tree / "build")
     known = Known(tmp_path / "known.json")
