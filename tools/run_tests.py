@@ -91,18 +91,22 @@ def pytest(
     *,
     server: str = "",
     choose: str = "",
+    models: str = "",
     cases: str = "",
     processes: int = 1,
     python: Path = PYTHON,
 ) -> Callable[[], Tally]:
     """A step that runs the tests in a folder, with the server of the build `server`.
 
-    `choose` is pytest's -k. `cases` names the models that play the conformance cases, where not
-    all do. The tests run in several `processes`, except where K picks a few of them.
+    `choose` is pytest's -k. `models` names those that play the tests of every model, and `cases`
+    those that play the conformance cases, where not all do. The tests run in several `processes`,
+    except where K picks a few of them.
     """
 
     def step() -> Tally:
-        environment = COMPILED | ({"CASE_MODELS": cases} if cases else {})
+        environment = dict(COMPILED)
+        environment |= {"PLAYED_MODELS": models} if models else {}
+        environment |= {"CASE_MODELS": cases} if cases else {}
         if server:
             environment["WEIR"] = os.environ.get("WEIR", str(build(server) / "weir"))
             environment |= SANITIZER_ENVIRONMENT
@@ -298,7 +302,10 @@ def every_stage(fuzz_step: Callable[[], Tally]) -> dict[str, Steps]:
         "concurrency": [("concurrency tests", meson_tests("gcc", "concurrency"))],
         "lab": [
             ("a release build", made("release")),
-            ("experiments", pytest("lab/tests", server="release", python=LAB_PYTHON)),
+            (
+                "experiments",
+                pytest("lab/tests", server="release", processes=2, python=LAB_PYTHON),
+            ),
         ],
         "faults": [("failing calls", pytest("tests/faults", server="gcc", processes=2))],
         "valgrind": [
@@ -321,7 +328,14 @@ def every_stage(fuzz_step: Callable[[], Tally]) -> dict[str, Steps]:
         + [
             (
                 "end to end under ASan and UBSan",
-                pytest("tests/e2e", server="asan", choose=PLAIN, cases=WAYS, processes=fewer),
+                pytest(
+                    "tests/e2e",
+                    server="asan",
+                    choose=PLAIN,
+                    models=f"fork {WAYS}",
+                    cases=WAYS,
+                    processes=fewer,
+                ),
             ),
         ],
         "tsan": [("a build with TSan", made("tsan"))]
@@ -332,7 +346,7 @@ def every_stage(fuzz_step: Callable[[], Tally]) -> dict[str, Steps]:
         + [
             (
                 "models with threads under TSan",
-                pytest("tests/e2e", server="tsan", choose=THREADED, processes=fewer),
+                pytest("tests/e2e", server="tsan", choose=THREADED, models=WAYS, processes=fewer),
             )
         ],
         "fuzz": [("fuzz", fuzz_step)],

@@ -14,10 +14,17 @@ import pytest
 
 from tests.e2e.certificates import HERE, Pair, make
 from tests.e2e.ports import reserved_port
-from tests.e2e.running import WEIR, Server, models, start
+from tests.e2e.running import WEIR, Server, models, played, start
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+# These are about processes that start, end and follow each other. Each model has its own, so all
+# models play them, also where PLAYED_MODELS names fewer.
+OF_PROCESSES = {
+    f"test_{name}"
+    for name in ("control", "passing", "reload", "stopping", "supervision", "systemd", "upgrade")
+}
 
 ServerFactory = Callable[..., Server]
 Port = Callable[[], int]
@@ -29,7 +36,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "model" in metafunc.fixturenames and not named:
         if not WEIR.is_file():
             raise pytest.UsageError(f"no server at {WEIR}: `make build` first, or set WEIR")
-        metafunc.parametrize("model", models(), scope="session")
+        every = Path(metafunc.module.__file__).stem in OF_PROCESSES
+        metafunc.parametrize("model", models() if every else played(), scope="session")
 
 
 @pytest.fixture

@@ -46,6 +46,11 @@ def models() -> tuple[str, ...]:
     return tuple(line.split()[0] for line in lines)
 
 
+def played() -> tuple[str, ...]:
+    """The models that play the tests of every model: those that PLAYED_MODELS names, or all."""
+    return tuple(os.environ.get("PLAYED_MODELS", "").split()) or models()
+
+
 @dataclass(frozen=True)
 class Process:
     """One process. Its start time distinguishes it from a later process with the same id."""

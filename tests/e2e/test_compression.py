@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import connect2
-from tests.e2e.running import WEIR, Server, models
+from tests.e2e.running import WEIR, Server, played
 from tests.e2e.statistics import Numbers, wait_for
 from tests.e2e.wire import Answer, connect
 from tests.waiting import wait_until
@@ -24,7 +24,7 @@ Get = Callable[..., Answer]
 
 DECODERS = {"br": ["brotli", "-dc"], "zstd": ["zstd", "-dc"], "gzip": ["gzip", "-dc"]}
 PROTOCOLS = ["HTTP/1.1", "HTTP/2"]
-CACHING = [model for model in ([] if not WEIR.is_file() else models()) if model != "fork"]
+CACHING = [model for model in ([] if not WEIR.is_file() else played()) if model != "fork"]
 
 every = pytest.mark.parametrize("model", CACHING)
 over = pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -20,7 +20,7 @@ from bench.slowdisk import SlowDisk, SlowDiskError
 from tests.e2e.certificates import Pair, secure, trusting
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import Client, connect2
-from tests.e2e.running import Process, Server, models, start
+from tests.e2e.running import Process, Server, played, start
 from tests.e2e.statistics import settled, weir_stats
 from tests.e2e.test_reload import reload
 from tests.e2e.test_upgrade import started, upgrade, wait_for_end
@@ -384,7 +384,7 @@ def waits_in_kernel(worker: Process) -> bool:
 
 # With `fork`, a process of the connection waits, and the master does not wait for it.
 with_threads = pytest.mark.parametrize(
-    "model", [each for each in models() if each != "fork"], scope="session"
+    "model", [each for each in played() if each != "fork"], scope="session"
 )
 
 
