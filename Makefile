@@ -39,10 +39,10 @@ build: ready-to-run ## build the server: build/weir
 	@CC=gcc scripts/configure build -Db_lto=true
 	@ninja -C build
 
-test: ready-to-test ## build, tests and quick checks, on every model (5 minutes)
+test: ready-to-test ## build, tests and quick checks, on every model (15 minutes)
 	@$(STAGES) test
 
-test-all: ready-to-test ## and sanitizers, Valgrind, faults, lab, clang-tidy (20 minutes)
+test-all: ready-to-test ## and sanitizers, Valgrind, faults, lab, clang-tidy (70 minutes)
 	@$(STAGES) test rest
 
 check: ready-to-test ## never writes: format, tidy, lint, types, warnings of clang, purity
