@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a command that a test needs, for at most a minute."""
+"""Runs a command that a test needs, with a limit that only a hang reaches."""
 
 from __future__ import annotations
 

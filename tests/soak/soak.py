@@ -32,15 +32,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests import waiting
 from tests.disk import full
 from tests.e2e.running import models
 from tests.soak.clients import MARKED, TEMPERS, Crowd
 from tests.soak.site import Site
 from tests.soak.subject import Subject, adopt_orphans
+from tests.waiting import LIMIT_S
 
 SIZES = (200, 1000, 5000)
-LIMIT_S = 300  # for what should take some seconds: other programs may need the machine, too
 ROUND_S = 20  # of clients that come and go; then memory is measured, without clients
 # The last samples of memory may exceed the first by this share, or by this much.
 GROWTH_SHARE = 0.05
@@ -312,7 +311,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="decides what happens when")
     parser.add_argument("--clients", type=int, default=max(SIZES), help="at most, at a time")
     options = parser.parse_args()
-    waiting.LIMIT_S = LIMIT_S
     adopt_orphans()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
