@@ -190,9 +190,9 @@ static int report(const struct check_options *options, const struct config_store
     if (errors == 0) {
         program_certificates_check(store, &errors, &warnings);
         errors += check_users(store);
+        errors += program_rights_check(store);
     }
     if (errors == 0) {
-        warnings += program_rights_check(store);
         warnings += check_site_files(config_read_result(store));
     }
     if (errors == 0) {
@@ -272,7 +272,8 @@ const struct program_command program_check = {
     .sentence = "test a configuration",
     .text = "Reports every error in FILE (without one: ./weir.conf), with its line and a\n"
             "cure, for a start by the same user: a file that this user cannot read is an\n"
-            "error. It opens no socket and writes no file. Settings may follow as for `weir\n"
+            "error, and so is a folder or an error page that the user of the workers cannot\n"
+            "read. It opens no socket and writes no file. Settings may follow as for `weir\n"
             "serve`, and are tested too. For each certificate it says whether the key belongs\n"
             "to it, which hosts it lacks, and when it ends. It says where files are not\n"
             "compressed although `compress` is on, and which lines of `_headers` and\n"

@@ -52,8 +52,8 @@ static bool is_open_to_all(const struct site_folder *folder)
     return true;
 }
 
-/* Warns of the first part of a folder that the effective user cannot read. Returns how many
- * warnings. */
+/* Reports the first part of a folder that the effective user cannot read. Returns the number of
+ * errors. */
 static unsigned check_folder(const struct site_folder *folder, const char *user)
 {
     char name[PART_MAX], origin[CONFIG_ORIGIN_MAX];
@@ -62,7 +62,7 @@ static unsigned check_folder(const struct site_folder *folder, const char *user)
             continue;
         config_read_site_origin(folder->store, folder->site, folder->place, folder->index, origin);
         fprintf(stderr,
-                "%s: warning: user %s cannot read %s%s%s; give this user the right, or choose "
+                "%s: error: user %s cannot read %s%s%s; give this user the right, or choose "
                 "another user with --user\n",
                 origin, user, folder->path, i > 0 ? "/" : "", i > 0 ? name : "");
         return 1;
@@ -77,11 +77,11 @@ static unsigned check_as_user(const struct site_folder *folders, size_t count, c
     fflush(NULL);
     pid_t pid = user ? fork() : -1;
     if (pid == 0) {
-        unsigned warnings = 0;
+        unsigned errors = 0;
         if (server_resources_become(setting) == 0)
             for (size_t i = 0; i < count; i++)
-                warnings += check_folder(&folders[i], user);
-        _exit(warnings < UINT8_MAX ? (int)warnings : UINT8_MAX);
+                errors += check_folder(&folders[i], user);
+        _exit(errors < UINT8_MAX ? (int)errors : UINT8_MAX);
     }
     int status = 0;
     if (pid > 0 && waitpid(pid, &status, 0) < 0)
@@ -129,19 +129,19 @@ unsigned program_rights_check(const struct config_store *store)
         count += 2 + (size_t)config->sites[i].path_count;
     struct site_folder *folders = calloc(count, sizeof(*folders));
     count = 0;
-    unsigned warnings = 0;
+    unsigned errors = 0;
     for (unsigned i = 0; folders && i < config->site_count; i++)
         count = add_site(folders, count, store, i);
     if (count > 0 && geteuid() == 0) {
-        warnings = check_as_user(folders, count, config->user);
+        errors = check_as_user(folders, count, config->user);
     } else if (count > 0) {
         char user[OS_PROCESS_USER_MAX];
         os_process_user_name(user);
         for (size_t i = 0; i < count; i++)
-            warnings += check_folder(&folders[i], user);
+            errors += check_folder(&folders[i], user);
     }
     for (size_t i = 0; i < count; i++)
         os_file_close(folders[i].fd);
     free(folders);
-    return warnings;
+    return errors;
 }

@@ -7,6 +7,8 @@
 
 #include "config/read.h"
 
-/* Prints a warning on standard error for each folder, and each error page, that the user of the
- * workers cannot read. Such a site serves, and answers with 403. Returns how many warnings. */
+/* Prints an error on standard error for each folder, and each folder of error pages, of which the
+ * user of the workers cannot read a part. A start warns of a root only, and its files get 403: a
+ * deployment may give the right later. A test comes before anyone is served, so it is the place to
+ * be strict. Returns the number of errors. */
 unsigned program_rights_check(const struct config_store *store);

@@ -99,6 +99,36 @@ def test_a_site_that_the_user_cannot_read_is_a_warning(server: ServerFactory, si
     assert "--user" in line
 
 
+@pytest.mark.parametrize(
+    ("setting", "closed", "line"),
+    [("root = site", "site", 2), ("error-pages = pages", "pages/404.html", 3)],
+)
+def test_a_check_refuses_what_the_user_cannot_read(
+    site: Path, setting: str, closed: str, line: int
+) -> None:
+    folder = site.parent
+    (folder / "pages").mkdir()
+    (folder / "pages/404.html").write_text("none\n")
+    lines = ["[site a]", "root = site", setting] if line == 3 else ["[site a]", setting]
+    (folder / "weir.conf").write_text("\n".join(lines) + "\n")
+
+    def check(*arguments: str) -> subprocess.CompletedProcess[str]:
+        words = [str(WEIR), "check", *arguments]
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+    assert check().returncode == 0
+    (folder / closed).chmod(0o600 if closed.endswith("html") else 0o700)
+    refused = check()
+    assert refused.returncode == 1, refused.stdout
+    assert refused.stderr.splitlines() == [
+        f"weir.conf:{line}: error: user {default_user()} cannot read {closed}; give this user "
+        "the right, or choose another user with --user",
+        "weir.conf: 1 error",
+    ]
+    assert "ok" not in refused.stdout
+    assert check("--user", "root").returncode == 0
+
+
 @one_model
 def test_root_is_kept_only_by_name(server: ServerFactory, site: Path) -> None:
     site.chmod(0o700)
