@@ -50,6 +50,14 @@ static int make_layout(struct server_logs *logs, const struct config *config)
     return 0;
 }
 
+#define CURE "; give this user the right to write there, or choose another file with "
+
+/* A sentence of log/file.h names its own cure. The words of an error number name none. */
+static const char *cure_of(const struct log_file_opening *opening, int error, const char *cure)
+{
+    return strcmp(opening->why, strerror(-error)) == 0 ? cure : "";
+}
+
 int server_logs_open(struct server_logs *logs, const struct config_store *store, char *why,
                      size_t size)
 {
@@ -60,8 +68,8 @@ int server_logs_open(struct server_logs *logs, const struct config_store *store,
     logs->error_fd = log_error_open(config->error_log, &opening);
     if (logs->error_fd < 0) {
         config_read_label(store, SETTING_error_log, 0, label);
-        snprintf(why, size, "%scannot open the error log %s: %s", label, config->error_log,
-                 opening.why);
+        snprintf(why, size, "%scannot open the error log %s: %s%s", label, config->error_log,
+                 opening.why, cure_of(&opening, logs->error_fd, CURE "--error-log"));
         return logs->error_fd;
     }
     int rc = make_layout(logs, config);
@@ -69,8 +77,9 @@ int server_logs_open(struct server_logs *logs, const struct config_store *store,
         rc = log_access_open(&logs->access, config->access_log, logs->layout, &opening);
     if (rc < 0) {
         config_read_label(store, SETTING_access_log, 0, label);
-        snprintf(why, size, "%scannot open the access log %s: %s", label, config->access_log,
-                 opening.why[0] ? opening.why : strerror(-rc));
+        snprintf(why, size, "%scannot open the access log %s: %s%s", label, config->access_log,
+                 opening.why[0] ? opening.why : strerror(-rc),
+                 cure_of(&opening, rc, CURE "--access-log"));
     }
     return rc;
 }

@@ -79,7 +79,10 @@ static int open_pidfile(struct server_pidfile *file, const struct config_store *
                  "choose another file with --pid-file",
                  label, path, (int)lock.l_pid);
     else if (fd < 0)
-        snprintf(why, size, "%scannot open the pid file %s: %s", label, path, strerror(-fd));
+        snprintf(why, size,
+                 "%scannot open the pid file %s: %s; give this user the right to write there, or "
+                 "choose another file with --pid-file",
+                 label, path, strerror(-fd));
     if (fd < 0)
         return fd;
     char *copy = strdup(path);
@@ -151,7 +154,10 @@ void server_pidfile_commit(struct server_pidfiles *files, const char *path)
     }
     int rc = write_number(&files->now);
     if (rc < 0)
-        log_error(LOG_ERROR, "cannot write the pid file %s: %s", path, strerror(-rc));
+        log_error_twice(
+            "cannot write the pid file %s: %s; the server serves, and programs that read "
+            "this file do not find it until the next reload",
+            path, strerror(-rc));
 }
 
 void server_pidfile_cancel(struct server_pidfiles *files)

@@ -79,3 +79,20 @@ def test_a_torn_line_takes_no_line_of_another_worker_with_it(
         assert content(log).endswith(b"\n")
     finally:
         os.close(log)
+
+
+@needs_mounts
+def test_a_pid_file_that_cannot_be_written_is_reported_beside_a_log_on_the_same_disk(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    fill = f"head -c 65536 /dev/zero > {folder}/filler 2>/dev/null || true"
+    running = server(
+        *("--pid-file", str(folder / "pid"), "--error-log", str(folder / "error.log")),
+        wrapper=after(f"mount -t tmpfs -o size=64k none {folder}; {fill}"),
+    )
+    message = f"weir: cannot write the pid file {folder}/pid: No space left on device; "
+    wait_until(lambda: message in running.messages(), running.messages)
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200

@@ -7,14 +7,16 @@ import json
 import os
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
+from tests.e2e.running import RUNTIME, WEIR
 from tests.e2e.wire import Connection, connect
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_S, wait_until
 
 COMBINED = re.compile(
     rb"127\.0\.0\.1 - - \[\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}\] "
@@ -222,3 +224,28 @@ def test_a_log_reader_that_stops_reading_does_not_stop_the_server(
         running.stop()
     finally:
         os.close(reader)
+
+
+@pytest.mark.parametrize("setting", ["access-log", "error-log", "pid-file"])
+def test_a_file_that_cannot_be_opened_is_named_with_its_setting_and_a_cure(
+    site: Path, tmp_path: Path, setting: str
+) -> None:
+    # In this folder nobody can make a file, not even root.
+    text = f"[server]\nlisten = 127.0.0.1:0\n{setting} = /proc/no\n[site a]\nroot = {site}\n"
+    (tmp_path / "weir.conf").write_text(text)
+    done = subprocess.run(
+        [WEIR, "serve", "-c", "weir.conf"],
+        cwd=tmp_path,
+        env={**os.environ, "RUNTIME_DIRECTORY": str(RUNTIME)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert f"weir.conf:3: {setting}: cannot open the " in last
+    assert last.endswith(
+        " /proc/no: No such file or directory; give this user the right to write there, or "
+        f"choose another file with --{setting}"
+    )
