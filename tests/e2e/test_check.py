@@ -130,6 +130,20 @@ def test_explain_names_the_origin_of_every_value(folder: Path) -> None:
     assert done.stdout.splitlines()[-1] == "weir.conf: ok (2 sites, 3 listeners)"
 
 
+def test_paths_are_shown_without_dots(folder: Path) -> None:
+    (folder / "in/side").mkdir(parents=True)
+    (folder / "in/side/weir.conf").write_text(
+        "[server]\naccess-log = ../../in/../log\n[site a]\nroot = ../../site\n"
+    )
+    done = weir("check", "--explain", "-c", "in/side/weir.conf", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert explained(done.stdout, "[server]")["access-log"][0] == f"{folder}/log"
+    assert explained(done.stdout, "[site a]")["root"][0] == f"{folder}/site"
+    (folder / "in/side/weir.conf").write_text("[site a]\nroot = ../../nowhere\n")
+    done = weir("check", "in/side/weir.conf", cwd=folder)
+    assert f"`{folder}/nowhere` cannot be served" in done.stderr
+
+
 def test_a_folder_is_explained_as_it_would_be_served(folder: Path) -> None:
     done = weir("check", "site", "--explain", "--hidden", cwd=folder)
     assert done.returncode == 0

@@ -202,6 +202,7 @@ def test_an_invalid_configuration_changes_nothing(
         good, text = reload(running)
         assert not good
         assert expected in text
+        assert "\\x" not in text, "the lines of the reason are not joined"
         assert connection.get("/hello.txt").status == 200, "the connection is not served"
     wait_until_only(running, len(workers))
     assert running.workers() == workers
