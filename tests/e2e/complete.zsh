@@ -5,6 +5,7 @@
 #   zsh -f complete.zsh FOLDER LINE
 #
 # FOLDER has the completion functions. An own `compadd` sees each word that a function offers.
+# The line is typed once the line editor reads: what is typed before may be lost to the start.
 zmodload zsh/zpty || exit 1
 setup=$(mktemp -d)
 cat >$setup/setup <<END
@@ -19,9 +20,12 @@ compadd() {
     builtin compadd "\$@"
 }
 comppostfuncs=(exit)
+zle-line-init() { print -n 'the editor reads' }
+zle -N zle-line-init
 END
 zpty shell zsh -f -i
 zpty -w shell "source $setup/setup"
+zpty -r shell ignored '*the editor reads*'
 zpty -n -w shell "$2"$'\t'
 while zpty -r shell ignored; do :; done
 sort -u $setup/offered
