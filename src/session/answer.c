@@ -345,7 +345,7 @@ static struct site_entry *find_page_in(struct session_exchange *x, unsigned fold
         session_fetch_page(x, status, &query, &entry, ret_owned) != SITE_FILE)
         return NULL;
     if (*ret_owned)
-        (void)session_head_publish(x, entry);
+        (void)session_head_publish(x, &entry);
     if (entry->plain->head_len > 0)
         return entry;
     if (*ret_owned)

@@ -93,12 +93,12 @@ void session_delta_choose(struct session_exchange *x, struct site_entry **entry,
 }
 
 enum session_publication session_delta_publish(const struct session_exchange *x,
-                                               struct site_entry *entry, bool fresh)
+                                               struct site_entry **entry, bool fresh)
 {
     struct site_compressor *compressor = x->thread->shared->compressor;
     const enum session_publication published = fresh ? session_head_publish(x, entry)
                                                      : SESSION_PUBLISHED;
-    if (published == SESSION_PUBLISHED && compressor && x->dictionary_line && !entry->delta)
-        site_delta_note(compressor, entry, x->match->dictionary);
+    if (published == SESSION_PUBLISHED && compressor && x->dictionary_line && !(*entry)->delta)
+        site_delta_note(compressor, *entry, x->match->dictionary);
     return published;
 }

@@ -24,7 +24,7 @@ bool session_delta_concerns(const struct session_exchange *x, const struct site_
 void session_delta_choose(struct session_exchange *x, struct site_entry **entry, bool *fresh);
 
 /* Publishes the entry that session_delta_choose has left, if it is fresh. Then the compressor gets
- * a file that the client may keep as a dictionary. It gets no entry before, because the bytes of an
- * entry may move when it is published. */
+ * a file that the client may keep as a dictionary. It gets no entry before, because an entry may
+ * move when it is published: *entry is where it is afterwards. */
 enum session_publication session_delta_publish(const struct session_exchange *x,
-                                               struct site_entry *entry, bool fresh);
+                                               struct site_entry **entry, bool fresh);

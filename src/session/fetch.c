@@ -74,9 +74,10 @@ enum site_result session_fetch_page(struct session_exchange *x, enum http_status
                            ret_entry, ret_new);
 }
 
-void session_fetch_publish(const struct session_exchange *x, struct site_entry *entry)
+void session_fetch_publish(const struct session_exchange *x, const void *found,
+                           struct site_entry *entry)
 {
     struct site_fetch_ticket *each = x->resumed ? x->resumed->tickets : NULL;
     for (; each; each = each->next)
-        site_fetch_published(each, entry);
+        site_fetch_published(each, found, entry);
 }

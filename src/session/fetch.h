@@ -48,6 +48,7 @@ enum site_result session_fetch_page(struct session_exchange *x, enum http_status
                                     struct site_query *query, struct site_entry **ret_entry,
                                     bool *ret_new);
 
-/* The exchange has published this entry. If a ticket of it has found the entry, other requests may
- * use that from now on. */
-void session_fetch_publish(const struct session_exchange *x, struct site_entry *entry);
+/* The exchange has published this entry, which was at the address `found` before. If a ticket of it
+ * has found the entry, other requests may use that from now on. */
+void session_fetch_publish(const struct session_exchange *x, const void *found,
+                           struct site_entry *entry);

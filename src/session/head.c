@@ -184,16 +184,17 @@ static bool prepare_heads(const struct session_exchange *x, struct site_entry *e
 }
 
 enum session_publication session_head_publish(const struct session_exchange *x,
-                                              struct site_entry *entry)
+                                              struct site_entry **entry)
 {
+    const void *const found = *entry;
     enum session_publication result = SESSION_REFUSED;
-    const bool marked = !x->match || session_rules_mark(x, entry);
-    if (!marked || !prepare_heads(x, entry))
+    const bool marked = !x->match || session_rules_mark(x, *entry);
+    if (!marked || !prepare_heads(x, *entry))
         result = SESSION_HEADLESS;
     else if (site_publish(x->thread->reader, entry))
         result = SESSION_PUBLISHED;
     session_tally_publish(x->thread->shared);
-    session_fetch_publish(x, entry);
+    session_fetch_publish(x, found, *entry);
     return result;
 }
 

@@ -27,9 +27,10 @@ enum session_publication {
 /* Prepares the 200 head of every variant of a newly loaded entry, with the fields and marks of the
  * rules in x->match. Then offers the entry to the cache. The status line, Date and what depends on
  * the connection are added for each answer. A variant has no head when memory is missing or the
- * head does not fit. Such an entry never enters the cache: it would keep failing from there. */
+ * head does not fit. Such an entry never enters the cache: it would keep failing from there. The
+ * entry may move: *entry is where it is afterwards. */
 enum session_publication session_head_publish(const struct session_exchange *x,
-                                              struct site_entry *entry);
+                                              struct site_entry **entry);
 
 /* The part of a prepared head that begins at a mark. */
 struct span session_head_from(const struct site_file *file, unsigned mark);

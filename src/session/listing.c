@@ -16,7 +16,7 @@ static enum site_result take_listing(struct session_exchange *x, enum site_resul
     if (result != SITE_FILE)
         return result;
     stats_writer_add(&x->thread->stats, STATS_listings_rendered, listing->fresh);
-    listing->published = listing->fresh ? session_head_publish(x, listing->entry)
+    listing->published = listing->fresh ? session_head_publish(x, &listing->entry)
                                         : SESSION_PUBLISHED;
     return result;
 }

@@ -60,7 +60,9 @@ static void answer_published(struct session_exchange *x, struct site_entry *entr
 
 static void answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
-    answer_published(x, entry, fresh, fresh ? session_head_publish(x, entry) : SESSION_PUBLISHED);
+    const enum session_publication published = fresh ? session_head_publish(x, &entry)
+                                                     : SESSION_PUBLISHED;
+    answer_published(x, entry, fresh, published);
 }
 
 /* Whether the page is sent in Markdown if the site has that. The mark of a new entry is not set
@@ -76,7 +78,8 @@ static bool prefers_markdown(const struct session_exchange *x, const struct site
 static void answer_with_dictionary(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
     session_delta_choose(x, &entry, &fresh);
-    answer_published(x, entry, fresh, session_delta_publish(x, entry, fresh));
+    const enum session_publication published = session_delta_publish(x, &entry, fresh);
+    answer_published(x, entry, fresh, published);
 }
 
 /* Answers with a file, or with its page in Markdown if the client prefers that. */
@@ -104,7 +107,7 @@ static void answer_form(struct session_exchange *x, struct site_entry *entry, bo
     else if (!x->pending)
         answer_found(x, entry, fresh);
     if ((found || x->pending) && fresh) {
-        (void)session_head_publish(x, entry);
+        (void)session_head_publish(x, &entry);
         site_cache_release(&entry->cache);
     }
     x->match = known;

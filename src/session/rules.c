@@ -152,7 +152,7 @@ static void answer_status(struct session_exchange *x)
         return;
     }
     if (fresh)
-        (void)session_head_publish(x, page);
+        (void)session_head_publish(x, &page);
     session_answer_own_page(x, status, SPAN(""), page, fresh);
 }
 

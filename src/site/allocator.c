@@ -33,7 +33,7 @@ static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8, "weir needs 64 bits");
 /* `before` belongs to the block before this one, and is its size while that block is free. */
 struct block {
     size_t before;
-    size_t tag; /* size of the block, 8 more than a multiple of 16, and the flags */
+    size_t tag;                    /* size of the block, a multiple of 8, and the flags */
     struct block *next, *previous; /* of a free block: its list */
 };
 
@@ -126,8 +126,9 @@ static void remove_free(struct site_allocator *a, struct block *block)
 static struct block *find_free(const struct site_allocator *a, size_t size)
 {
     /* In the list of its own size, a block may be smaller. In the next list none is. */
-    if (size >= (size_t)1 << SMALL_LOG2)
-        size += ((size_t)1 << (log2_of(size) - PARTS_LOG2)) - 1;
+    const unsigned power_of_part = (size < (size_t)1 << SMALL_LOG2 ? SMALL_LOG2 : log2_of(size)) -
+                                   PARTS_LOG2;
+    size += ((size_t)1 << power_of_part) - 1;
     const struct place least = place_of(size);
     unsigned power = least.power;
     unsigned parts = a->parts[power] & ~0u << least.part;

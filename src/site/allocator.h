@@ -27,8 +27,8 @@
 #define SITE_ALLOCATOR_IN_USE 1
 #endif
 
-/* Both of malloc's alignments. */
-#define SITE_ALLOCATOR_ALIGNMENT 16
+/* Of all blocks, in bytes. Twice as much would cost 4 bytes more for each file. */
+#define SITE_ALLOCATOR_ALIGNMENT 8
 
 struct site_allocator;
 

@@ -337,27 +337,27 @@ static uint16_t find_etag(const struct site_file *file)
 /* A copy is cheaper than the memory from here on: 1 KiB takes about 50 ns, once for each miss. */
 enum { PACKED_LEAST = 64, PACKED_SHARE = 8 };
 
-void site_content_pack(const struct site *site, struct site_file **at)
+char *site_content_pack(const struct site *site, const struct site_file *file, size_t before,
+                        struct span key)
 {
     struct site_allocator *const allocator = site->options->allocator;
-    const struct site_file *file = *at;
     const uint16_t etag_at = file->open ? 0 : find_etag(file);
     const size_t begin = sizeof(*file) + (etag_at > 0 ? 0 : file->etag_len);
     const size_t kept = (size_t)file->head_len + file->block_len + (size_t)file->size;
-    const size_t before = site_content_bytes(file);
+    const size_t bytes = site_content_bytes(file);
 
-    const bool frees_much = before >= begin + kept + PACKED_LEAST &&
-                            before - begin - kept >= (before - begin) / PACKED_SHARE;
+    const bool frees_much = bytes >= begin + kept + PACKED_LEAST &&
+                            bytes - begin - kept >= (bytes - begin) / PACKED_SHARE;
     char *memory = !file->open && (allocator != NULL || frees_much)
-                       ? site_allocator_take(allocator, begin + kept)
+                       ? site_allocator_take(allocator, before + begin + key.len + kept)
                        : NULL;
     if (memory == NULL)
-        return;
-    memcpy(memory, file, begin);
-    memcpy(memory + begin, (const char *)file + before - kept, kept);
-    struct site_file *packed = (struct site_file *)(void *)memory;
-    packed->end_at = (uint32_t)(begin + kept - (size_t)file->size);
+        return NULL;
+    struct site_file *packed = (struct site_file *)(void *)(memory + before);
+    memcpy(packed, file, begin);
+    memcpy((char *)packed + begin, key.at, key.len);
+    memcpy((char *)packed + begin + key.len, (const char *)file + bytes - kept, kept);
+    packed->end_at = (uint32_t)(begin + key.len + kept - (size_t)file->size);
     packed->etag_at = etag_at;
-    free(*at);
-    *at = packed;
+    return memory;
 }

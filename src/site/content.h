@@ -47,10 +47,18 @@ size_t site_content_bytes(const struct site_file *file);
 /* Copies a tag of at most SITE_CONTENT_ETAG bytes into a form without heads. */
 void site_content_set_etag(struct site_file *file, struct span etag);
 
-/* Moves a form in memory into the memory of cached files, without the unused space for heads and
- * without the tag that is also in the head. A site without an allocator moves it only if that frees
- * much. */
-void site_content_pack(const struct site *site, struct site_file **file);
+/* Copies a form in memory into the memory of cached files, without the unused space for heads and
+ * without the tag that is also in the head. The block begins with `before` bytes for the caller.
+ * `key` ends where the heads begin. NULL: the form stays where it is. It is open, there is no
+ * memory, or the site has no allocator and the copy would free little. */
+char *site_content_pack(const struct site *site, const struct site_file *file, size_t before,
+                        struct span key);
+
+/* Where the heads of a form begin, counted from the form. */
+static inline size_t site_content_head_at(const struct site_file *file)
+{
+    return file->end_at - (size_t)file->head_len - file->block_len;
+}
 
 /* The open form of a form with `open`. */
 static inline struct site_open_file *site_content_opened(struct site_file *file)

@@ -23,7 +23,7 @@ bool site_delta_suits(const struct site_entry *entry)
 {
     const struct site_file *plain = entry->plain;
     return span_starts(site_cache_key(&entry->cache), SPAN("/")) &&
-           (entry->site->options->compress & 1u << SITE_ZSTD) != 0 &&
+           (site_of(entry)->options->compress & 1u << SITE_ZSTD) != 0 &&
            site_compress_suits(site_entry_type(entry), plain->size);
 }
 
@@ -151,10 +151,10 @@ struct site_entry *site_delta_find(struct site_compressor *compressor,
     if (entry->plain->etag_len == 0 || !make_key(entry, request, &text))
         return NULL;
     const struct span key = buf_span(&text);
-    const uint64_t hash = hash_bytes(key, entry->site->seed);
+    const uint64_t hash = hash_bytes(key, site_of(entry)->seed);
     struct site_entry *found = (struct site_entry *)site_cache_find(reader, hash, key);
     *ret_new = false;
-    if (found != NULL && found->site == entry->site)
+    if (found != NULL && site_of(found) == site_of(entry))
         return found;
     const struct span bytes = take_delta(compressor, entry, key, request);
     if (bytes.len == 0)
@@ -216,7 +216,7 @@ static bool shows(const void *scan_, struct span path)
 /* Reads the names in the folder that may be dictionaries, those that changed last first. */
 static bool read_folder(const struct scan *scan, struct site_folder *ret_folder)
 {
-    const struct site *site = scan->entry->site;
+    const struct site *site = site_of(scan->entry);
     const struct site_listing_request listing = {
         .path = scan->path, .view = &plain_view, .shows = shows, .context = scan
     };
@@ -242,8 +242,8 @@ static bool open_file(const struct scan *scan, struct span name, struct site_loo
     struct buf path = buf_over(storage, sizeof(storage));
     buf_add(&path, scan->path);
     buf_add(&path, name);
-    if (path.overflow || site_lookup(scan->entry->site, &plain_view, buf_span(&path), SITE_MAY_WAIT,
-                                     ret_lookup) != SITE_FILE)
+    if (path.overflow || site_lookup(site_of(scan->entry), &plain_view, buf_span(&path),
+                                     SITE_MAY_WAIT, ret_lookup) != SITE_FILE)
         return false;
     const uint64_t size = ret_lookup->identity[SITE_PLAIN].size;
     if (size >= SITE_COMPRESS_LEAST && size <= SITE_COMPRESS_MOST)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "site/entry.h"
 
+#include "site/allocator.h"
 #include "site/content.h"
+#include "site/mime.h"
 
 #include <stdlib.h>
 
@@ -44,6 +46,11 @@ struct site_file *site_entry_sibling(const struct site_entry *entry, int variant
     return rest != NULL ? rest->sibling[variant] : NULL;
 }
 
+struct span site_entry_type(const struct site_entry *entry)
+{
+    return site_mime_of_number(site_of(entry)->mime, entry->type);
+}
+
 struct span site_entry_markdown(const struct site_entry *entry)
 {
     const struct site_entry_rest *rest = site_entry_rest(entry);
@@ -65,11 +72,50 @@ bool site_entry_set_rule(struct site_entry *entry, const void *rule)
     return rest != NULL || rule == NULL;
 }
 
+/* Moves the entry and its plain file into one block. */
+static void join_plain(struct site_entry **at)
+{
+    struct site_entry *const entry = *at;
+    const struct span key = site_cache_key(&entry->cache);
+    char *memory = site_content_pack(site_of(entry), entry->plain, sizeof(*entry), key);
+
+    if (memory == NULL)
+        return;
+    struct site_entry *joined = (struct site_entry *)(void *)memory;
+    memcpy(joined, entry, sizeof(*entry));
+    joined->plain = (struct site_file *)(void *)(joined + 1);
+    const char *behind = (char *)joined->plain + site_content_head_at(joined->plain);
+    site_cache_init(&joined->cache, entry->cache.kind, entry->cache.hash,
+                    span_of(behind - key.len, key.len));
+    free(entry->plain);
+    free(entry);
+    *at = joined;
+}
+
+void site_entry_pack(struct site_entry **at)
+{
+    const struct site_entry *entry = *at;
+
+    for (unsigned left = entry->variants & ~(1u << SITE_PLAIN); left != 0; left &= left - 1) {
+        const int v = __builtin_ctz(left);
+        struct site_file *file = site_entry_file(entry, v);
+        char *memory = site_content_pack(site_of(entry), file, 0, SPAN(""));
+        if (memory == NULL)
+            continue;
+        site_entry_put(*at, v, (struct site_file *)(void *)memory);
+        free(file);
+    }
+    join_plain(at);
+}
+
 void site_entry_measure(struct site_entry *entry)
 {
     const struct site_entry_rest *rest = site_entry_rest(entry);
     struct site_cache_entry *cached = &entry->cache;
-    size_t bytes = sizeof(*entry) + cached->key_len;
+    size_t bytes = sizeof(*entry);
+
+    if (!site_entry_is_joined(entry, entry->plain)) /* otherwise the key is in the form */
+        bytes += cached->key_len;
 
     if (rest != NULL || entry->missing != 0 || entry->untagged != 0) /* a request makes it */
         bytes += sizeof(*rest) + (rest != NULL ? rest->markdown_len : 0);

@@ -33,6 +33,19 @@ struct site_entry_rest *site_entry_make_rest(struct site_entry *entry, struct sp
 /* The compressor's part of an entry, made where it is missing. NULL without memory. Any thread. */
 struct site_made *site_entry_made(struct site_entry *entry);
 
+/* Whether this form is in one block with its entry. Then it is not freed by itself. Between two
+ * blocks there are bytes of the allocator's, so another form never is at this address. */
+static inline bool site_entry_is_joined(const struct site_entry *entry,
+                                        const struct site_file *file)
+{
+    return (const char *)file == (const char *)(entry + 1);
+}
+
+/* Moves the forms in memory into the memory of cached files, and the entry with its plain file. *at
+ * is where the entry is afterwards. Forms that do not move stay as they are. The entry is not
+ * published yet. */
+void site_entry_pack(struct site_entry **at);
+
 /* Sets the costs of the entry for the cache: its bytes, and its open files. The entry is not
  * published yet. */
 void site_entry_measure(struct site_entry *entry);

@@ -197,12 +197,14 @@ enum site_result site_fetch_find(struct site_fetches *fetches, struct site_fetch
     return take_ticket(fetches, wait, site, reader, query, again, now_ns, ret_entry);
 }
 
-void site_fetch_published(struct site_fetch_ticket *ticket, struct site_entry *entry)
+void site_fetch_published(struct site_fetch_ticket *ticket, const void *found,
+                          struct site_entry *entry)
 {
     struct site_fetch *fetch = ticket->fetch;
     site_fetching_lock(fetch->fetches);
     if (fetch->state == SITE_FETCHING_CLAIMED && fetch->claimer == ticket &&
-        fetch->entry == entry) {
+        fetch->entry == found) {
+        fetch->entry = entry;
         site_cache_hold(&entry->cache);
         fetch->state = SITE_FETCHING_SHARED;
         site_fetching_wake(fetch, ticket);

@@ -78,9 +78,11 @@ bool site_fetch_has(struct site_fetch_ticket *tickets, const struct site *site,
 /* Whether the request of this ticket can continue. */
 bool site_fetch_is_over(const struct site_fetch_ticket *ticket);
 
-/* The request has just published an entry. If site_fetch_find returned it as new for this ticket,
- * other requests may have it. Each such entry is published in the same plan. */
-void site_fetch_published(struct site_fetch_ticket *ticket, struct site_entry *entry);
+/* The request has just published an entry, which was at the address `found`. If site_fetch_find
+ * returned it as new for this ticket, other requests may have it. Each such entry is published in
+ * the same plan. */
+void site_fetch_published(struct site_fetch_ticket *ticket, const void *found,
+                          struct site_entry *entry);
 
 /* The request has its answer, or needs none. It is not woken any more. Returns whether the fetch
  * has a result, which an answer may use until site_fetch_drop. */

@@ -37,7 +37,7 @@ struct loading {
 static bool add_variant(struct site_entry *entry, int v, struct site_file *file)
 {
     if (file == NULL || (v != SITE_PLAIN && site_entry_make_rest(entry, SPAN("")) == NULL)) {
-        site_content_free(entry->site, file);
+        site_content_free(site_of(entry), file);
         return false;
     }
     site_entry_put(entry, v, file);
@@ -51,7 +51,7 @@ static _Atomic uint32_t open_files;
 
 static bool count_open_files(const struct site_entry *entry)
 {
-    uint32_t count = entry->cache.descriptors, most = entry->site->options->open_files_max;
+    uint32_t count = entry->cache.descriptors, most = site_of(entry)->options->open_files_max;
     if (count == 0)
         return true;
     uint32_t before = atomic_fetch_add_explicit(&open_files, count, memory_order_relaxed);
@@ -65,7 +65,8 @@ static void drop_variant(struct site_entry *entry, int v)
     struct site_file *file = site_entry_file(entry, v);
     if ((entry->made & (1u << v)) != 0)
         site_made_count(0, (size_t)file->size);
-    site_content_free(entry->site, file);
+    if (!site_entry_is_joined(entry, file))
+        site_content_free(site_of(entry), file);
     site_entry_put(entry, v, NULL);
     entry->variants &= (uint8_t) ~(1u << v);
     entry->made &= (uint8_t) ~(1u << v);
@@ -83,7 +84,7 @@ static void release_entry(struct site_cache_entry *cached)
     free(rest);
     if (cached->descriptors > 0)
         atomic_fetch_sub_explicit(&open_files, cached->descriptors, memory_order_relaxed);
-    site_allocator_give(entry->site->options->allocator, entry);
+    site_allocator_give(site_of(entry)->options->allocator, entry);
 }
 
 /* The first open form has the entry's place among those with open files. */
@@ -97,7 +98,7 @@ static struct site_cache_link *open_link_of(struct site_cache_entry *cached)
     return &site_content_opened(file)->link;
 }
 
-static const struct site_cache_kind kind = { release_entry, open_link_of };
+const struct site_cache_kind site_load_kind = { release_entry, open_link_of };
 
 /* Gives an open form the tag of its content, if it is small enough to be read now. A larger one is
  * left to the compressor. 0, or -EINPROGRESS. */
@@ -120,7 +121,7 @@ static int tag_by_content(const struct loading *loading, int v, struct site_file
 static int set_validators(const struct loading *loading, int v, struct site_file *file, bool whole)
 {
     struct site_entry *entry = loading->entry;
-    const struct site *site = entry->site;
+    const struct site *site = site_of(entry);
     const struct site_identity *identity = &loading->identity[v];
     const int64_t began_ns = loading->lookup->began_ns;
     const bool dated = whole && site_content_is_dated(site, identity->modified_ns);
@@ -144,7 +145,7 @@ static int set_validators(const struct loading *loading, int v, struct site_file
 static int load_variant(struct loading *loading, int v)
 {
     const struct site_lookup *lookup = loading->lookup;
-    const struct site *site = loading->entry->site;
+    const struct site *site = site_of(loading->entry);
     struct site_identity *identity = &loading->identity[v];
     int *fd = &loading->lookup->fd[v];
     struct site_file *file = NULL;
@@ -179,8 +180,7 @@ static int load_variant(struct loading *loading, int v)
 static struct site_entry *new_entry(const struct site *site, struct span key, uint64_t hash,
                                     struct span markdown)
 {
-    struct site_allocator *const allocator = site->options->allocator;
-    struct loaded *loaded = site_allocator_take(allocator, sizeof(*loaded) + key.len);
+    struct loaded *loaded = malloc(sizeof(*loaded) + key.len);
     if (loaded == NULL)
         return NULL;
     memset(loaded, 0, sizeof(*loaded));
@@ -188,27 +188,19 @@ static struct site_entry *new_entry(const struct site *site, struct span key, ui
 
     struct site_entry *entry = &loaded->entry;
     if (markdown.len > 0 && site_entry_make_rest(entry, markdown) == NULL) {
-        site_allocator_give(allocator, loaded);
+        free(loaded);
         return NULL;
     }
-    entry->site = site;
     entry->has_markdown = markdown.len > 0;
     entry->settled = entry->whole = true;
-    site_cache_init(&entry->cache, &kind, hash, span_of(loaded->key, key.len));
+    site_cache_init(&entry->cache, &site->kind, hash, span_of(loaded->key, key.len));
     return entry;
-}
-
-static void set_type(struct site_entry *entry, struct span type)
-{
-    CHECK(type.len <= UINT8_MAX);
-    entry->type = type.at;
-    entry->type_len = (uint8_t)type.len;
 }
 
 /* Whether the server makes variants of this file: there is no stored one. */
 static bool may_be_compressed(const struct site_entry *entry)
 {
-    return entry->site->options->compress != 0 &&
+    return site_of(entry)->options->compress != 0 &&
            (entry->variants & ~(unsigned)entry->made) == 1u << SITE_PLAIN &&
            site_compress_suits(site_entry_type(entry), entry->plain->size);
 }
@@ -219,8 +211,8 @@ static bool can_be_tagged(const struct site_entry *entry)
     bool any = false;
     for (unsigned left = entry->variants; left != 0; left &= left - 1)
         any = any || site_load_lacks_tag(entry, __builtin_ctz(left));
-    return any && entry->whole && entry->settled && entry->site->options->digests &&
-           entry->site->options->etag != SITE_ETAG_TIME;
+    return any && entry->whole && entry->settled && site_of(entry)->options->digests &&
+           site_of(entry)->options->etag != SITE_ETAG_TIME;
 }
 
 bool site_load_lacks_tag(const struct site_entry *entry, int v)
@@ -263,7 +255,7 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
         new_entry(site, key, hash, site_lookup_markdown_path(lookup, markdown));
     if (entry == NULL)
         return SITE_BUSY;
-    set_type(entry, site_mime_type(site->mime, site_lookup_name(lookup)));
+    entry->type = site_mime_number(site->mime, site_lookup_name(lookup));
     atomic_store_explicit(&entry->checked_ns, lookup->checked_ns, memory_order_relaxed);
 
     struct loading loading = { .entry = entry, .lookup = lookup };
@@ -308,7 +300,7 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
         return error == -ENOMEM || error == -EMFILE || error == -ENFILE ? SITE_BUSY : SITE_BROKEN;
     }
     struct site_file *file = site_content_over(text, head_room, len);
-    set_type(entry, site_listing_type(request->form));
+    entry->type = request->form == SITE_LISTING_JSON ? SITE_MIME_JSON : SITE_MIME_HTML;
     atomic_store_explicit(&entry->checked_ns, now_ns, memory_order_relaxed);
     entry->settled = site_content_is_settled(identity, lookup->began_ns);
     /* Rendering takes 2 us of CPU time for an entry. So a listing that is requested all the time
@@ -332,7 +324,7 @@ static bool copy_stored(struct site_entry *entry, const struct site_entry *from,
     if (old->open)
         file = site_content_open(old->size);
     else
-        file = site_content_copy(site_content_head_room(entry->site),
+        file = site_content_copy(site_content_head_room(site_of(entry)),
                                  span_of(site_file_body(old), (size_t)old->size));
     if (file == NULL)
         return false;
@@ -364,7 +356,7 @@ static void use_tags(struct site_entry *entry, const struct site_made *made)
 static bool add_form(struct site_entry *entry, int v, struct span form,
                      const struct site_file *plain)
 {
-    struct site_file *file = site_content_copy(site_content_head_room(entry->site), form);
+    struct site_file *file = site_content_copy(site_content_head_room(site_of(entry)), form);
     if (file == NULL)
         return false;
     file->last_modified_s = plain->last_modified_s;
@@ -383,7 +375,7 @@ static bool fill_from(struct site_entry *entry, const struct site_entry *old, un
     const struct site_made *made = &site_entry_rest(old)->made;
     const unsigned stored = old->variants & ~(unsigned)old->made;
 
-    set_type(entry, site_entry_type(old));
+    entry->type = old->type;
     entry->negotiable = old->negotiable;
     for (int v = 0; v < SITE_VARIANTS; v++)
         if ((stored & 1u << v) != 0 && !copy_stored(entry, old, v, &lookup->fd[v]))
@@ -413,7 +405,7 @@ struct site_entry *site_load_with_made(struct site_entry *old, struct site_looku
         site_made_offer_again(old, &rest->made);
     if (ready == 0)
         return NULL;
-    struct site_entry *entry = new_entry(old->site, site_cache_key(&old->cache), old->cache.hash,
+    struct site_entry *entry = new_entry(site_of(old), site_cache_key(&old->cache), old->cache.hash,
                                          site_entry_markdown(old));
     if (entry == NULL || !fill_from(entry, old, ready, lookup)) {
         if (entry != NULL)
@@ -431,14 +423,14 @@ struct site_entry *site_load_with_made(struct site_entry *old, struct site_looku
 struct site_entry *site_load_delta(const struct site_entry *of, struct span key, uint64_t hash,
                                    struct span bytes)
 {
-    struct site_entry *entry = new_entry(of->site, key, hash, SPAN(""));
+    struct site_entry *entry = new_entry(site_of(of), key, hash, SPAN(""));
     if (entry == NULL)
         return NULL;
     if (!add_form(entry, SITE_PLAIN, bytes, of->plain)) {
         release_entry(&entry->cache);
         return NULL;
     }
-    set_type(entry, site_entry_type(of));
+    entry->type = of->type;
     entry->delta = true;
     site_entry_measure(entry);
     return entry;
@@ -451,7 +443,7 @@ bool site_load_is_current(const struct site_entry *entry, int v)
     if (os_file_stat(site_file_fd(file), &status) < 0)
         return false;
     const struct site_identity now = site_lookup_identity_of(&status);
-    return site_lookup_version(entry->site, &now) == file->version;
+    return site_lookup_version(site_of(entry), &now) == file->version;
 }
 
 /* ---- comparing ---- */
@@ -471,7 +463,7 @@ static bool is_of_time(const struct site_entry *entry, const struct site_lookup 
     const struct site_entry_rest *rest = site_entry_rest(entry);
     if (rest != NULL && rest->until_ns != 0)
         return (int64_t)(now_ns - rest->until_ns) < 0;
-    return site_mime_type(entry->site->mime, site_lookup_name(lookup)).at == entry->type;
+    return site_mime_number(site_of(entry)->mime, site_lookup_name(lookup)) == entry->type;
 }
 
 bool site_load_matches(const struct site_entry *entry, const struct site_lookup *lookup,
@@ -484,7 +476,7 @@ bool site_load_matches(const struct site_entry *entry, const struct site_lookup 
         return false;
     for (int v = 0; v < SITE_VARIANTS; v++)
         if (lookup->fd[v] >= 0 && site_entry_file(entry, v)->version !=
-                                      site_lookup_version(entry->site, &lookup->identity[v]))
+                                      site_lookup_version(site_of(entry), &lookup->identity[v]))
             return false;
     return true;
 }

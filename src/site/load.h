@@ -8,6 +8,9 @@
 #include "site/listing.h"
 #include "site/lookup.h"
 
+/* Entries of a site. */
+extern const struct site_cache_kind site_load_kind;
+
 /* Loads a lookup into an entry for `key`, with one reference, the caller's. Takes from the lookup
  * the descriptors that the entry keeps. Returns SITE_FILE, SITE_BUSY or SITE_BROKEN, and
  * SITE_NOT_IN_MEMORY where the patience of the lookup does not suffice. */

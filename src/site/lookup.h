@@ -10,12 +10,14 @@
 #include "site/site.h"
 
 #include <limits.h>
+#include <stddef.h>
 
 struct stat;
 
 struct site_siblings;
 
 struct site {
+    struct site_cache_kind kind; /* of its entries, which find the site by it */
     const struct site_options *options;
     const struct site_mime *mime;
     int root_fd;
@@ -29,6 +31,13 @@ struct site {
     struct site_trace *trace;       /* NULL: this site is not traced */
     uint64_t seed; /* for the hashes of keys; secret, and different for each site */
 };
+
+/* The site of an entry. */
+static inline const struct site *site_of(const struct site_entry *entry)
+{
+    return (const struct site *)(const void *)((const char *)entry->cache.kind -
+                                               offsetof(struct site, kind));
+}
 
 /* The identity of one version of a file. */
 struct site_identity {

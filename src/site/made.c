@@ -25,7 +25,7 @@ void site_made_count(size_t more, size_t less)
 
 void site_made_offer(struct site_entry *entry, unsigned rejected)
 {
-    const unsigned codings = site_options(entry->site)->compress;
+    const unsigned codings = site_options(site_of(entry))->compress;
     atomic_store_explicit(&entry->missing, (uint8_t)(codings & ~entry->variants & ~rejected),
                           memory_order_relaxed);
 }

@@ -11,11 +11,13 @@
 #include "base/hash.h"
 #include "base/mediatype.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLOTS_AT_FIRST = 512 }; /* a power of two */
+enum {
+    SLOTS_AT_FIRST = 512,   /* a power of two */
+    ENDINGS_MAX = 24 * 1024 /* so that a number has 16 bits */
+};
 
 #define CHARSET "; charset=utf-8"
 
@@ -87,12 +89,12 @@ static bool grow_table(struct site_mime *mime)
     return true;
 }
 
-/* False without memory. An ending that is too long for a slot is left out. */
+/* False without memory. An ending that is too long for a slot, or one too many, is left out. */
 static bool add_type(struct site_mime *mime, struct span ending, struct span type)
 {
     char lower[MEDIATYPE_ENDING_MAX];
 
-    if (ending.len == 0 || ending.len > MEDIATYPE_ENDING_MAX)
+    if (ending.len == 0 || ending.len > MEDIATYPE_ENDING_MAX || mime->used == ENDINGS_MAX)
         return true;
     for (size_t i = 0; i < ending.len; i++)
         lower[i] = ascii_lower(ending.at[i]);
@@ -194,21 +196,39 @@ void site_mime_free(struct site_mime *mime)
     free(mime);
 }
 
-struct span site_mime_type(const struct site_mime *mime, struct span file_name)
+uint16_t site_mime_number(const struct site_mime *mime, struct span file_name)
 {
-    static const struct span unknown = SPAN("application/octet-stream");
     char lower[MEDIATYPE_ENDING_MAX];
     size_t len = 0;
 
     while (len < file_name.len && file_name.at[file_name.len - 1 - len] != '.') {
         if (len == MEDIATYPE_ENDING_MAX || file_name.at[file_name.len - 1 - len] == '/')
-            return unknown;
+            return SITE_MIME_UNKNOWN;
         len++;
     }
     if (len == 0 || len + 1 >= file_name.len) /* no dot, or only a leading one */
-        return unknown;
+        return SITE_MIME_UNKNOWN;
     for (size_t i = 0; i < len; i++)
         lower[i] = ascii_lower(file_name.at[file_name.len - len + i]);
     const struct slot *slot = find_type(mime, span_of(lower, len));
-    return slot->type != NULL ? span_of(slot->type, slot->type_len) : unknown;
+    return slot->type != NULL ? (uint16_t)(SITE_MIME_FIRST + (slot - mime->slots))
+                              : (uint16_t)SITE_MIME_UNKNOWN;
+}
+
+struct span site_mime_of_number(const struct site_mime *mime, uint16_t number)
+{
+    static const struct span known[SITE_MIME_FIRST] = {
+        [SITE_MIME_UNKNOWN] = SPAN("application/octet-stream"),
+        [SITE_MIME_HTML] = SPAN("text/html; charset=utf-8"),
+        [SITE_MIME_JSON] = SPAN("application/json"),
+    };
+    if (number < SITE_MIME_FIRST)
+        return known[number];
+    const struct slot *slot = &mime->slots[number - SITE_MIME_FIRST];
+    return span_of(slot->type, slot->type_len);
+}
+
+struct span site_mime_type(const struct site_mime *mime, struct span file_name)
+{
+    return site_mime_of_number(mime, site_mime_number(mime, file_name));
 }

@@ -8,7 +8,12 @@
 
 #include "base/span.h"
 
+#include <stdint.h>
+
 struct site_mime;
+
+/* A type by its number, which is shorter than a span. The numbers of endings follow these. */
+enum { SITE_MIME_UNKNOWN, SITE_MIME_HTML, SITE_MIME_JSON, SITE_MIME_FIRST };
 
 /* Makes a table. `types`: lines of a type and its endings, as in "text/x-rust rs", NULL at the end,
  * which win over all others; NULL: none. `system_path`: the system's table, which is read if it
@@ -21,3 +26,7 @@ void site_mime_free(struct site_mime *mime);
  * carry `; charset=utf-8`; JSON does not need it. An unknown ending gives
  * `application/octet-stream`. The span is valid as long as `mime`. */
 struct span site_mime_type(const struct site_mime *mime, struct span file_name);
+
+/* The same as a number. Each ending has its own. */
+uint16_t site_mime_number(const struct site_mime *mime, struct span file_name);
+struct span site_mime_of_number(const struct site_mime *mime, uint16_t number);

@@ -81,7 +81,7 @@ static inline struct site_entry *find_entry(const struct site *site,
     struct site_entry *entry = (struct site_entry *)site_cache_find(reader, hash, key);
 
     /* Two sites can have equal keys; their hashes differ by the seed of the site. */
-    return entry != NULL && entry->site == site ? entry : NULL;
+    return entry != NULL && entry->cache.kind == &site->kind ? entry : NULL;
 }
 
 struct site_entry *site_query_find_entry(const struct site *site, struct site_cache_reader *reader,
@@ -298,16 +298,12 @@ void site_query_complete(const struct site *site, struct site_query *query)
         query->view = &site->view;
 }
 
-bool site_publish(struct site_cache_reader *reader, struct site_entry *entry)
+bool site_publish(struct site_cache_reader *reader, struct site_entry **at)
 {
     /* No other thread knows the entry yet. */
-    CHECK(atomic_load_explicit(&entry->cache.references, memory_order_relaxed) == 1);
-    for (unsigned left = entry->variants; left != 0; left &= left - 1) {
-        const int v = __builtin_ctz(left);
-        struct site_file *file = site_entry_file(entry, v);
-        site_content_pack(entry->site, &file);
-        site_entry_put(entry, v, file);
-    }
+    CHECK(atomic_load_explicit(&(*at)->cache.references, memory_order_relaxed) == 1);
+    site_entry_pack(at);
+    struct site_entry *const entry = *at;
     site_entry_measure(entry);
     /* The cache counts a refusal, and the caller has its own reference. */
     if (entry->whole && site_cache_insert(reader, &entry->cache))
@@ -425,6 +421,7 @@ int site_open(struct site **ret_site, const struct site_options *options,
         return -ENOMEM;
     }
     *site = (struct site){
+        .kind = site_load_kind,
         .absent = calloc(1, sizeof(*site->absent)),
         .options = options,
         .view = { .index = options->index, .hidden = options->hidden },

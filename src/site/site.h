@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+struct site;
 struct site_listing_request;
 struct site_mime;
 
@@ -148,13 +149,11 @@ struct site_entry_rest; /* what few entries have */
 /* The answer for a path. Reference-counted (cache.h): valid until the reader's next quiesce, or for
  * as long as it is held. After site_publish only the atomics change. */
 struct site_entry {
-    struct site_cache_entry cache; /* first */
-    const struct site *site;
+    struct site_cache_entry cache;          /* first */
     _Atomic uint64_t checked_ns;            /* when it was last compared with the disk */
     struct site_file *plain;                /* the file itself. Other forms: site_entry_file */
     _Atomic(struct site_entry_rest *) rest; /* private to site/; usually NULL */
-    const char *type; /* media type, Content-Type's value; borrowed from the mime table */
-    uint8_t type_len;
+    uint16_t type;            /* media type: its number in the site's table (site_entry_type) */
     uint8_t variants;         /* bit 1 << enum site_variant: which forms there are */
     uint8_t made;             /* which of `variants` the server made itself */
     _Atomic uint8_t missing;  /* which the server could make, and no request has wanted yet */
@@ -182,10 +181,8 @@ static inline struct site_file *site_entry_file(const struct site_entry *entry, 
                                                       : site_entry_sibling(entry, variant);
 }
 
-static inline struct span site_entry_type(const struct site_entry *entry)
-{
-    return span_of(entry->type, entry->type_len);
-}
+/* The media type, as Content-Type's value. Valid as long as the site. */
+struct span site_entry_type(const struct site_entry *entry);
 
 /* The path of the same page in Markdown: of a page.html beside page.md. Else empty. */
 struct span site_entry_markdown(const struct site_entry *entry);
@@ -257,11 +254,11 @@ bool site_set_head(struct site_entry *entry, enum site_variant variant, struct s
  * it, and only if both forms fit into the limit of the head. Otherwise nothing changes. */
 void site_set_block(struct site_entry *entry, enum site_variant variant, struct span block);
 
-/* Offers a new entry to the cache, after all heads are set: its bytes may move. The cache refuses
- * an entry that is too large. A file that changed during every attempt to read it is not offered.
- * The caller keeps its reference, which is the only one before. Returns whether the cache has taken
- * the entry. */
-bool site_publish(struct site_cache_reader *reader, struct site_entry *entry);
+/* Offers a new entry to the cache, after all heads are set. The entry may move: *entry is where it
+ * is afterwards. The cache refuses an entry that is too large. A file that changed during every
+ * attempt to read it is not offered. The caller keeps its reference, which is the only one before.
+ * Returns whether the cache has taken the entry. */
+bool site_publish(struct site_cache_reader *reader, struct site_entry **entry);
 
 /* Reads `len` bytes at `offset` of a variant, open or in memory; 0 or -errno
  * (-ENODATA: the file is shorter). */

@@ -68,7 +68,7 @@ static void use_file(struct site_cache_reader *reader, unsigned file, bool verif
         return;
     atomic_fetch_add(&answers, 1);
     if (is_new)
-        (void)site_publish(reader, entry);
+        (void)site_publish(reader, &entry);
     if (verify && (entry->variants & GZIP) != 0)
         verify_variant(entry);
     if (atomic_load_explicit(&entry->missing, memory_order_relaxed) != 0)

@@ -207,7 +207,7 @@ static enum site_result ask(struct world *world, struct span path, uint64_t now_
     if (result == SITE_FILE) {
         bool foreign = is_foreign(entry);
         if (is_new) {
-            site_publish(world->reader, entry);
+            site_publish(world->reader, &entry);
             site_cache_release(&entry->cache);
         }
         if (foreign)

@@ -309,7 +309,7 @@ static void an_entry_that_the_cache_refuses_offers_nothing(void **state)
     assert_int_equal(site_find(f->site, f->reader, SPAN("/a.txt"), f->now_ns, &entry, &is_new),
                      SITE_FILE);
     assert_int_equal(entry->missing, site_coder_codings());
-    assert_false(site_publish(f->reader, entry));
+    assert_false(site_publish(f->reader, &entry));
     assert_int_equal(entry->missing, 0);
     site_cache_release(&entry->cache);
     end();

@@ -50,7 +50,7 @@ static struct site_entry *find_made_delta(const char *path,
     }
     assert_non_null(delta);
     if (is_new) {
-        assert_true(site_publish(bench.f->reader, delta));
+        assert_true(site_publish(bench.f->reader, &delta));
         site_cache_release(&delta->cache);
     }
     return delta;

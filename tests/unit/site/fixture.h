@@ -172,7 +172,7 @@ static inline struct site_entry *find(struct fixture *f, const char *path, bool 
     if (result != SITE_FILE)
         fail_msg("%s: result %d", path, (int)result);
     if (*ret_new) {
-        site_publish(f->reader, entry);
+        site_publish(f->reader, &entry);
         assert_int_equal(entry->cache.state, SITE_CACHE_RESIDENT);
         site_cache_release(&entry->cache);
     }

@@ -410,7 +410,7 @@ static void an_entry_holds_one_version_or_is_not_shared(void **state)
         assert_int_equal(result, SITE_FILE);
         if (!is_new) /* the other thread did not run for so long that the file settled */
             continue;
-        site_publish(f->reader, entry);
+        site_publish(f->reader, &entry);
         const struct site_file *file = entry->plain;
         assert_int_equal(entry->cache.state == SITE_CACHE_RESIDENT, file->etag_len > 0);
         assert_int_equal(site_file_last_modified_s(file) < 0, file->etag_len == 0);

@@ -519,7 +519,7 @@ static struct site_entry *find_listing(struct fixture *f, const char *query, boo
     struct site_entry *entry = NULL;
     assert_int_equal(query_listing(f, &request, true, &entry, ret_new), SITE_FILE);
     if (*ret_new) {
-        assert_true(site_publish(f->reader, entry));
+        assert_true(site_publish(f->reader, &entry));
         site_cache_release(&entry->cache);
     }
     return entry;

@@ -376,7 +376,7 @@ static void works_without_a_cache(void **state)
         assert_int_equal(site_find(f->site, f->reader, SPAN("/a.txt"), f->now_ns, &entry, &is_new),
                          SITE_FILE);
         assert_true(is_new);
-        site_publish(f->reader, entry);
+        site_publish(f->reader, &entry);
         assert_body_is(entry, "text");
         site_cache_release(&entry->cache);
     }
@@ -393,7 +393,7 @@ static void a_file_too_large_for_the_cache_is_served(void **state)
     tree_write(&f->tree, "root/a.txt", "text");
     assert_int_equal(site_find(f->site, f->reader, SPAN("/a.txt"), f->now_ns, &entry, &is_new),
                      SITE_FILE);
-    site_publish(f->reader, entry);
+    site_publish(f->reader, &entry);
     site_cache_quiesce(f->reader);
     assert_body_is(entry, "text");
     assert_int_equal(site_cache_totals(f->cache).refused, 1);
@@ -420,7 +420,7 @@ static void two_sites_share_a_cache_and_nothing_else(void **state)
         assert_int_equal(is_new, i == 0);
         assert_body_is(entry, "there");
         if (is_new) {
-            site_publish(f->reader, entry);
+            site_publish(f->reader, &entry);
             site_cache_release(&entry->cache);
         }
     }
@@ -447,14 +447,14 @@ static void error_pages_and_the_fallback_have_keys_that_no_path_has(void **state
         assert_body_is(entry, "lost");
         assert_span_is(site_entry_type(entry), "text/html; charset=utf-8");
         if (is_new) {
-            site_publish(f->reader, entry);
+            site_publish(f->reader, &entry);
             site_cache_release(&entry->cache);
         }
         assert_int_equal(find_fallback(f, SPAN("fallback"), &entry, &is_new), SITE_FILE);
         assert_int_equal(is_new, i == 0);
         assert_body_is(entry, "application");
         if (is_new) {
-            site_publish(f->reader, entry);
+            site_publish(f->reader, &entry);
             site_cache_release(&entry->cache);
         }
     }
@@ -501,7 +501,7 @@ static void one_file_has_an_entry_for_each_key(void **state)
         assert_int_equal(is_new, i < 2);
         assert_body_is(entry[i], "body");
         if (is_new) {
-            site_publish(f->reader, entry[i]);
+            site_publish(f->reader, &entry[i]);
             site_cache_release(&entry[i]->cache);
         }
     }
@@ -537,7 +537,7 @@ static void each_folder_of_error_pages_has_entries_of_its_own(void **state)
         assert_body_is(entry, bodies[i % 3]);
         if (!is_new)
             continue;
-        site_publish(f->reader, entry);
+        site_publish(f->reader, &entry);
         site_cache_release(&entry->cache);
     }
     assert_int_equal(find_error_page(f, 1, 403, &entry, &is_new), SITE_ABSENT);
