@@ -4,6 +4,8 @@
  * --explain it prints every value. It has no side effects.
  */
 #include "auth/file.h"
+#include "log/file.h"
+#include "log/message.h"
 #include "program/certificates.h"
 #include "program/command.h"
 #include "program/configuration.h"
@@ -16,6 +18,11 @@
 #include "server/sitefiles.h"
 #include "trace/path.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -203,11 +210,49 @@ static int report(const struct check_options *options, const struct config_store
     return status;
 }
 
+/* Whether this user may write the file, or make it. A missing folder is config_verify's. */
+static bool may_write(const char *path)
+{
+    char folder[PATH_MAX];
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0)
+        return true;
+    if (errno == ENOENT && (size_t)snprintf(folder, sizeof(folder), "%s", path) < sizeof(folder) &&
+        faccessat(AT_FDCWD, dirname(folder), W_OK | X_OK, AT_EACCESS) == 0)
+        return true;
+    return errno == ENOENT;
+}
+
+/* Adds an error for each file that a start opens to write, and cannot. Nothing is opened. */
+static void check_written(struct config_store *store)
+{
+    const struct config *config = config_read_result(store);
+    const struct {
+        enum config_setting_place place;
+        const char *path;
+    } files[] = { { SETTING_error_log, config->error_log },
+                  { SETTING_access_log, config->access_log },
+                  { SETTING_pid_file, config->pid_file } };
+    for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char text[PATH_MAX + 256];
+        const char *path = files[i].path;
+        if (!path || !log_file_is_named(path) || log_message_kind(path) != LOG_MESSAGE_NONE ||
+            may_write(path))
+            continue;
+        snprintf(text, sizeof(text),
+                 "cannot write %s: %s; give this user the right to write there, or choose another "
+                 "file",
+                 path, strerror(errno));
+        config_read_add_error(store, files[i].place, text);
+    }
+}
+
 static int check(const struct check_options *options, const char *file, const char *folder)
 {
     struct config_request request =
         program_configuration_request(&options->configuration, file, folder);
     struct config_store *store = program_configuration_read(&request);
+    if (config_read_errors(store) == 0 && !options->path)
+        check_written(store);
     config_read_print_problems(store, stderr);
     int status = report(options, store, file ? file : folder);
     config_read_free(store);
@@ -272,13 +317,13 @@ const struct program_command program_check = {
     .sentence = "test a configuration",
     .text = "Reports every error in FILE (without one: ./weir.conf), with its line and a\n"
             "cure, for a start by the same user: a file that this user cannot read is an\n"
-            "error, and so is a folder or an error page that the user of the workers cannot\n"
-            "read. It opens no socket and writes no file. Settings may follow as for `weir\n"
-            "serve`, and are tested too. For each certificate it says whether the key belongs\n"
-            "to it, which hosts it lacks, and when it ends. It says where files are not\n"
-            "compressed although `compress` is on, and which lines of `_headers` and\n"
-            "`_redirects` cannot be used. With --explain and the PATH of a request it prints\n"
-            "the rules that cover it, and what they do together.\n"
+            "error. So is a log or a pid file that it cannot write, and a folder or an error\n"
+            "page that the user of the workers cannot read. It opens no socket and writes no\n"
+            "file. Settings may follow as for `weir serve`, and are tested too. For each\n"
+            "certificate it says whether the key belongs to it, which hosts it lacks, and when\n"
+            "it ends. It says where files are not compressed although `compress` is on, and\n"
+            "which lines of `_headers` and `_redirects` cannot be used. With --explain and the\n"
+            "PATH of a request it prints the rules that cover it, and what they do together.\n"
             "\n"
             "Exit status: 0 when the configuration can be used, 1 when it cannot, 2 when the\n"
             "command line is wrong. Warnings do not count.\n"

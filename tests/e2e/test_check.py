@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.running import TOP, WEIR
+from tests.e2e.test_container import after, needs_mounts
 from tests.waiting import LIMIT_S
 
 
@@ -128,6 +129,33 @@ def test_explain_names_the_origin_of_every_value(folder: Path) -> None:
     assert server["workers"] == ("auto", "default")
     assert explained(done.stdout, "[site b]")["host"] == ("b.example", "weir.conf:8")
     assert done.stdout.splitlines()[-1] == "weir.conf: ok (2 sites, 3 listeners)"
+
+
+@needs_mounts
+@pytest.mark.parametrize("setting", ["access-log", "error-log", "pid-file"])
+def test_a_file_that_a_start_cannot_write_is_an_error(folder: Path, setting: str) -> None:
+    (folder / "closed").mkdir()
+    (folder / "closed/there").touch()
+    mount = (
+        f"mount --bind {folder}/closed {folder}/closed; mount -o remount,bind,ro {folder}/closed"
+    )
+
+    def check(path: str) -> subprocess.CompletedProcess[str]:
+        (folder / "weir.conf").write_text(f"[server]\n{setting} = {path}\n[site a]\nroot = site\n")
+        words = [*after(mount), str(WEIR), "check"]
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+    for name in ("new", "there"):
+        refused = check(f"closed/{name}")
+        assert refused.returncode == 1
+        assert refused.stderr.splitlines() == [
+            f"weir.conf:2: error: {setting}: cannot write closed/{name}: Read-only file "
+            "system; give this user the right to write there, or choose another file",
+            "weir.conf: 1 error",
+        ]
+    assert check("site/hello.txt").returncode == 0
+    assert check("new").returncode == 0
+    assert not (folder / "new").exists(), "a check has made a file"
 
 
 def test_paths_are_shown_without_dots(folder: Path) -> None:
