@@ -196,6 +196,27 @@ unsigned server_generations_count_workers(const struct server_generation *first)
     return count;
 }
 
+/* Joins the lines of a report, without those of warnings: these are no reasons. */
+static void join_reasons(char *report)
+{
+    static const char warning[] = ": warning: ";
+    char *out = report, *line = report;
+    for (size_t len; *line != '\0'; line += len) {
+        const char *end = strchrnul(line, '\n');
+        const char *found = memmem(line, (size_t)(end - line), warning, sizeof(warning) - 1);
+        len = (size_t)(end - line) + (*end == '\n');
+        if (found)
+            continue;
+        memmove(out, line, len);
+        out += len;
+        if (out[-1] == '\n')
+            out[-1] = '|';
+    }
+    if (out > report && out[-1] == '|')
+        out--;
+    *out = '\0';
+}
+
 void server_generations_log_reload(const struct server_generation *g, char *report)
 {
     char text[SERVER_SUMMARY_MAX];
@@ -205,10 +226,7 @@ void server_generations_log_reload(const struct server_generation *g, char *repo
                   plural(g->config->site_count));
         return;
     }
-    size_t len = strlen(report);
-    for (size_t i = 0; i < len; i++)
-        if (report[i] == '\n')
-            report[i] = i + 1 < len ? '|' : '\0';
+    join_reasons(report);
     log_error(LOG_ERROR, "the reload failed, and the old configuration stays in use: %s",
-              len > 0 ? report : "out of memory");
+              report[0] ? report : "out of memory");
 }

@@ -65,5 +65,5 @@ void server_generations_print(const struct server_generation *g,
                               const struct server_listeners *page);
 
 /* Logs that `g` serves after a reload. NULL: the reload failed for the reasons in `report`, whose
- * lines are joined. */
+ * lines are joined. Its warnings are left out. */
 void server_generations_log_reload(const struct server_generation *g, char *report);

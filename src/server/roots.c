@@ -57,8 +57,8 @@ static void report_presence(const struct server_root *root)
 {
     if (root->gone)
         log_error(LOG_ERROR,
-                  "the folder %s is gone: requests for its files get 404 until it is "
-                  "back",
+                  "the folder %s is gone: until it is back, deleted files get 404, and renamed "
+                  "ones are still served",
                   root->name);
     else
         log_error(LOG_INFO, "the folder %s is back", root->name);

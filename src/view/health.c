@@ -166,8 +166,9 @@ bool view_health_folder_gone(const struct view_window *w, struct view_verdict *o
     out->gravity = VIEW_WRONG;
     view_verdict_say(out->text, "%" PRIu64 " folder%s of a site %s gone from the disk", gone,
                      plural_ending(gone), gone == 1 ? "is" : "are");
-    view_verdict_say(out->why, "a `root` or `error-pages` was deleted or renamed. Requests for its "
-                               "files get 404. `error-log` has its name");
+    view_verdict_say(out->why, "a `root` or `error-pages` was deleted or renamed. Deleted files "
+                               "get 404, and renamed ones are still served. `error-log` has its "
+                               "name");
     view_verdict_say(out->cure, "put the folder back, or change the setting and run `weir "
                                 "reload`. The server sees a new folder itself");
     return true;

@@ -194,7 +194,7 @@ def test_an_invalid_configuration_changes_nothing(
                 write(conf, site, "listen = 127.0.0.1:0\naccess-log = /proc/no")
                 expected = f"weir: {conf}:3: access-log: cannot open the access log /proc/no: "
             case "address":
-                write(conf, site, f"listen = 127.0.0.1:0, 127.0.0.1:0, {address}")
+                write(conf, site, f"listen = 127.0.0.1:0, 127.0.0.1:0, {address}", "[path /a]")
                 expected = f"weir: {conf}:2: listen: cannot listen on {address}: Address already"
             case _:
                 write(conf, site, "listen = 127.0.0.1:0, 127.0.0.1:0\nuser = no-such-user")
@@ -203,6 +203,7 @@ def test_an_invalid_configuration_changes_nothing(
         assert not good
         assert expected in text
         assert "\\x" not in text, "the lines of the reason are not joined"
+        assert "warning" not in text, "a warning is no reason"
         assert connection.get("/hello.txt").status == 200, "the connection is not served"
     wait_until_only(running, len(workers))
     assert running.workers() == workers

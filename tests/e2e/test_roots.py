@@ -102,11 +102,13 @@ def test_a_root_that_is_gone_is_a_verdict_and_one_line(
     for _ in range(2):
         root.rename(aside)
         assert "folder-gone" in wait_until_gone(1)
+        assert Reader(running).read() == b"root\n", "a renamed folder is not served"
         aside.rename(root)
         assert "folder-gone" not in wait_until_gone(0)
     assert Reader(running).read() == b"root\n"
     shutil.rmtree(root)
     wait_until_gone(1)
+    wait_until(Reader(running).reads(b""), "404 for the deleted file")
     release(tmp_path, "root")
     wait_until_gone(0)
     messages = running.messages()
