@@ -10,6 +10,7 @@
 #include "config/cors.h"
 #include "config/dictionary.h"
 #include "config/field.h"
+#include "config/rate.h"
 #include "rules/lifetime.h"
 #include "rules/rules.h"
 
@@ -350,7 +351,8 @@ static bool changes_nothing(const struct rules_rule *rule)
     return rule->action == RULES_SERVE && rule->field_count == 0 && rule->network_count == 0 &&
            rule->listing == RULES_UNSET && rule->hidden == RULES_UNSET &&
            rule->markdown == RULES_UNSET && rule->dictionary == RULES_UNSET &&
-           rule->auth == RULES_UNSET && !rule->index && !rule->fallback && !rule->error_pages;
+           rule->auth == RULES_UNSET && !rule->rate.text && !rule->index && !rule->fallback &&
+           !rule->error_pages;
 }
 
 static void make_rule(const struct making *m, const char *root)
@@ -366,6 +368,7 @@ static void make_rule(const struct making *m, const char *root)
     make_fields(m);
     make_networks(m);
     read_choices(m);
+    config_rate_make(m->store, m->values, m->path, rule);
     if (m->path->path_auth)
         rule->auth = strcmp(m->path->path_auth, "off") == 0 ? RULES_OFF : RULES_ON;
     read_action(m);
@@ -445,7 +448,7 @@ static void make_rules(struct config_store *store, const struct config_section_v
     make_own_rule(store, site, &rule[0]);
     for (unsigned i = 1; path && i < count; i++, path = path->next) {
         const struct making making = { store, path, &site->paths[i - 1], &rule[i] };
-        rule[i].password = i;
+        rule[i].number = i;
         make_rule(&making, site->root);
     }
     config_rules_use_index(rules, &store->arena);

@@ -11,6 +11,7 @@
 #include "config/field.h"
 #include "config/log.h"
 #include "config/path.h"
+#include "config/rate.h"
 #include "config/rules.h"
 #include "config/types.h"
 #include "log/message.h"
@@ -300,6 +301,8 @@ static bool check_address(const struct config_setting *setting, struct span text
                           struct span folder, struct config_arena *arena, const char **ret_text,
                           struct config_reason *ret_reason)
 {
+    if (setting->kind == CONFIG_HOST)
+        return config_address_check_host(text, arena, ret_text, ret_reason);
     return (setting->kind == CONFIG_PAGE && span_equal(text, SPAN("off"))) ||
            config_address_check(text, folder, arena, ret_text, ret_reason);
 }
@@ -333,6 +336,8 @@ static bool check_number(const struct config_setting *setting, struct span text,
     case CONFIG_LIMIT:
     case CONFIG_PERCENT:
         return check_limit(setting, text, ret_reason);
+    case CONFIG_RATE:
+        return config_rate_check(text, setting->most, ret_reason);
     case CONFIG_BODY:
     case CONFIG_SIZE:
         return check_size(setting, text, ret_reason);
@@ -352,12 +357,11 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     switch (setting->kind) {
     case CONFIG_PAGE:
     case CONFIG_LISTEN:
+    case CONFIG_HOST:
         return check_address(setting, text, folder, arena, ret_text, ret_reason);
     case CONFIG_HASH:
     case CONFIG_REALM:
         return config_auth_check(setting->kind, text, ret_reason);
-    case CONFIG_HOST:
-        return config_address_check_host(text, arena, ret_text, ret_reason);
     case CONFIG_NETWORK:
     case CONFIG_PEER:
         return check_network(setting, text, ret_reason);
@@ -391,6 +395,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_COUNT:
     case CONFIG_ENTRIES:
     case CONFIG_LIMIT:
+    case CONFIG_RATE:
     case CONFIG_PERCENT:
     case CONFIG_BODY:
     case CONFIG_SIZE:
@@ -450,6 +455,8 @@ static bool read_number(enum config_kind kind, struct span text, uint64_t *ret_v
         return parse_size(text, ret_value);
     if (kind == CONFIG_AGE)
         return parse_age(text, ret_value);
+    if (kind == CONFIG_RATE)
+        return config_rate_read(text, ret_value);
     if (kind == CONFIG_SAMPLE)
         return config_log_read_sample(text, ret_value);
     if (!duration_parse(text, ret_value))

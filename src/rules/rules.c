@@ -79,6 +79,8 @@ static inline void take_rule(const struct rules_rule *rule, unsigned i,
     take_choices(rule, match);
     if (rule->network_count > 0)
         match->gate = rule;
+    if (rule->rate.text)
+        match->meter = rule->rate.interval_ns > 0 ? rule : NULL;
     if (rule->has_cors)
         match->cors = rule;
     if (rule->action == RULES_SERVE)
@@ -99,7 +101,7 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
     ret_match->index = NULL;
     ret_match->fallback = NULL;
     ret_match->actor = ret_match->gate = ret_match->cors = ret_match->pages = NULL;
-    ret_match->dictionary = NULL;
+    ret_match->dictionary = ret_match->meter = NULL;
     ret_match->is_private = false;
     for (unsigned word = 0; word * RULES_INDEX_BITS < rules->count; word++) {
         uint64_t left = rules_index_find(&rules->index, rules->count, head, word);

@@ -9,6 +9,7 @@
  * - The last rule with networks decides which clients are admitted.
  * - The last rule about origins decides which scripts may read the answer (Fetch standard).
  * - The last rule about passwords decides whether the path needs one, and which.
+ * - The last rule with a rate decides how many requests an address may send.
  *
  * A site may also have a list of rules with actions alone. The first of them that covers a path
  * decides, if no other rule has an action for it.
@@ -39,6 +40,14 @@ struct rules_field {
     bool joins; /* its value joins those of other fields that join. A removal takes them away */
 };
 
+/* A limit for the requests of each address: so many at once, and then one in each interval. All
+ * paths of the rule count together. */
+struct rules_rate {
+    const char *text;     /* for people: 30/m; NULL: the rule does not say */
+    uint64_t interval_ns; /* 0: no limit */
+    uint64_t burst;       /* at least 1; `burst` intervals fit into an int64_t */
+};
+
 /* One of several origins whose scripts may read the answers. */
 struct rules_origin {
     struct span origin; /* as a browser sends it: https://app.example.org */
@@ -56,7 +65,8 @@ struct rules_rule {
     size_t origin_count;
     struct span preflight;      /* lines for the answer to OPTIONS */
     enum rules_choice auth;     /* RULES_ON: a password is needed; RULES_OFF: none */
-    unsigned password;          /* with RULES_ON: its number, below RULES_MAX; the caller's */
+    unsigned number;            /* of the section, below RULES_MAX; the caller's */
+    struct rules_rate rate;     /* of the requests of each address */
     enum rules_choice listing;  /* of folders without an index file */
     enum rules_choice markdown; /* whether pages may be in Markdown */
     enum rules_choice hidden;   /* names that begin with a dot are served */
@@ -91,6 +101,7 @@ struct rules_match {
     unsigned last;                  /* the last of them with fields; RULES_MAX: none */
     const struct rules_rule *actor; /* the rule whose action decides, or NULL */
     const struct rules_rule *gate;  /* the last rule with networks, or NULL */
+    const struct rules_rule *meter; /* the last rule with a rate if it is a limit, or NULL */
     const struct rules_rule *cors;  /* the last rule about origins, or NULL */
     /* The last rule about dictionaries if it is on, or NULL. */
     const struct rules_rule *dictionary;
@@ -114,7 +125,7 @@ void rules_use_index(struct rules *rules, uint64_t *storage);
 /* Whether the answer depends on more than the path, so that each request has to be checked. */
 static inline bool rules_match_is_guarded(const struct rules_match *match)
 {
-    return match->gate != NULL || match->dictionary != NULL;
+    return match->gate != NULL || match->meter != NULL || match->dictionary != NULL;
 }
 
 /* Finds the rules that cover `path`: decoded, normalised, or empty for a request without a path.

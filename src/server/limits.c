@@ -12,6 +12,15 @@ static uint64_t interval_ns(uint64_t per_second)
     return per_second > 0 ? DURATION_SECOND / per_second : 0;
 }
 
+static bool has_limited_paths(const struct config *config)
+{
+    for (unsigned i = 0; i < config->site_count; i++)
+        for (unsigned path = 0; path < config->sites[i].path_count; path++)
+            if (config->sites[i].paths[path].path_request_rate > 0)
+                return true;
+    return false;
+}
+
 int server_limits_open(struct server_limits *limits, const struct config *config, unsigned workers)
 {
     *limits = (struct server_limits){
@@ -23,7 +32,8 @@ int server_limits_open(struct server_limits *limits, const struct config *config
         },
     };
     struct session_limits *set = &limits->limits;
-    if (set->connections == 0 && set->connection_interval_ns == 0 && set->request_interval_ns == 0)
+    if (set->connections == 0 && set->connection_interval_ns == 0 &&
+        set->request_interval_ns == 0 && !has_limited_paths(config))
         return 0;
     int rc = server_networks_open(&set->exempt, config->address_exempt);
     if (rc < 0)

@@ -81,7 +81,7 @@ const struct rules_rule *session_guard_rule(const struct rules *rules, const cha
 static const struct session_access *access_by(const struct session_site *site,
                                               const struct rules_rule *keeper)
 {
-    return keeper ? &site->access[keeper->password] : NULL;
+    return keeper ? &site->access[keeper->number] : NULL;
 }
 
 /* The password that the request needs. NULL: none. Sets x->kept if the cache has the answer and no

@@ -65,6 +65,17 @@ bool session_limits_take_request(const struct session_limits *limits,
            take(&limits->memory->requests, peer, limits->request_interval_ns, now_ns);
 }
 
+uint64_t session_limits_take_path(const struct session_limits *limits,
+                                  const struct session_peer *peer, uint32_t rule,
+                                  uint64_t interval_ns, uint64_t burst, uint64_t now_ns)
+{
+    const uint32_t key[] = { rule, peer->place[0], peer->place[1] };
+    if (!peer->limited)
+        return 0;
+    const uint64_t hash = hash_bytes(span_of((const char *)key, sizeof(key)), limits->key);
+    return session_meter_take(&limits->memory->paths, hash, interval_ns, burst, now_ns);
+}
+
 /* ---- connections ---- */
 
 size_t session_limits_bytes(unsigned workers)

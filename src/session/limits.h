@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Limits for each client address: connections at a time, new connections and requests per second.
- * All workers of a configuration share them. One address is an IPv4 address, or the first 64 bits
- * of an IPv6 address, which one customer usually has for all devices.
+ * Limits for each client address: connections at a time, new connections and requests per second,
+ * and requests for the paths of a rule. All workers of a configuration share them. One address is
+ * an IPv4 address, or the first 64 bits of an IPv6 address, which one customer usually has for all
+ * devices.
  *
  * Nothing is stored about an address. A keyed hash gives it one place in each of two rows of
  * numbers, and the smaller of its two numbers applies (a count-min sketch). So memory is bounded,
@@ -12,11 +13,15 @@
  *
  * Connections are counted by each worker apart. A successor of a worker that died begins with
  * zeros, so no count is lost or left over.
+ *
+ * Requests for the paths of a rule are counted in session/meter.h: a rate of a rule may be a few an
+ * hour, and two rules may have very different ones.
  */
 #pragma once
 
 #include "base/check.h"
 #include "peer/address.h"
+#include "session/meter.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -47,6 +52,7 @@ struct session_limits_used {
 /* All workers share this. Zeroed memory is a valid start. */
 struct session_limits_memory {
     struct session_limits_used connections, requests;
+    struct session_meter paths;        /* requests, of an address under a rule of a site */
     struct session_limits_open open[]; /* one for each worker */
 };
 
@@ -81,3 +87,10 @@ void session_limits_release(const struct session_limits *limits, const struct se
 /* Whether the address may have one request more now. True: it is counted. */
 MUST_USE bool session_limits_take_request(const struct session_limits *limits,
                                           const struct session_peer *peer, uint64_t now_ns);
+
+/* The same for the paths of a rule: `burst` requests at once, and then one in each interval, which
+ * is not 0. `rule` is the number of the rule, the same in all workers. Returns 0 if the request is
+ * counted, or the time after which the address may send the next one. */
+MUST_USE uint64_t session_limits_take_path(const struct session_limits *limits,
+                                           const struct session_peer *peer, uint32_t rule,
+                                           uint64_t interval_ns, uint64_t burst, uint64_t now_ns);

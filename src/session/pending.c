@@ -9,8 +9,10 @@ struct session_pending *session_pending_begin(const struct session_exchange *x)
 {
     struct session_pending *pending = x->resumed;
     const size_t len = x->request->head_len;
-    if (pending)
+    if (pending) {
+        pending->metered |= x->metered;
         return pending;
+    }
     pending = malloc(sizeof(*pending) + len);
     if (!pending)
         return NULL;
@@ -18,6 +20,7 @@ struct session_pending *session_pending_begin(const struct session_exchange *x)
         .limit_ns = x->thread->now_ns + SESSION_PENDING_NS,
         .id = x->id,
         .began_ns = x->began_ns,
+        .metered = x->metered,
         .body_read = x->body_read,
         .request = *x->request,
     };

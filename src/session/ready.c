@@ -114,7 +114,7 @@ static void move_answer(const struct making *m, char *memory, struct session_rea
 static bool is_for_every_client(const struct rules_rule *rule, const struct rules_match *match)
 {
     return match->actor == rule && rule->action == RULES_REDIRECT && !rule->if_absent &&
-           !match->gate && !match->cors;
+           !match->gate && !match->meter && !match->cors;
 }
 
 /* Whether all rules for the path of `actor` except itself cover every path. */

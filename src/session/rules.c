@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/rules.h"
 
+#include "base/duration.h"
+#include "base/num.h"
 #include "session/fetch.h"
 #include "session/guard.h"
 #include "session/head.h"
+#include "session/limits.h"
+#include "session/pending.h"
 #include "session/ready.h"
 #include "session/trace.h"
 
@@ -204,12 +208,43 @@ static bool is_admitted(const struct session_exchange *x)
            rules_network_admits(gate->networks, gate->network_count, peer->family, peer->address);
 }
 
+/* Counts the request for the address of the client. Returns the time after which the address may
+ * send the next one, or 0: this one is not too many. A request that has waited is counted once. */
+static uint64_t meter_request(struct session_exchange *x)
+{
+    const struct rules_rule *meter = x->match->meter;
+    const struct session_shared *shared = x->thread->shared;
+    const struct session_peer *peer = session_answer_client(x);
+    if (!meter || !peer->limited || (x->resumed && x->resumed->metered))
+        return 0;
+    x->metered = true;
+    const uint32_t number = (uint32_t)(x->site - shared->sites) * RULES_MAX + meter->number;
+    return session_limits_take_path(shared->limits, peer, number, meter->rate.interval_ns,
+                                    meter->rate.burst, x->thread->now_ns);
+}
+
+static void refuse_for(struct session_exchange *x, uint64_t wait_ns)
+{
+    char line[sizeof("Retry-After: \r\n") + NUM_U64_DIGITS];
+    struct buf out = buf_over(line, sizeof(line));
+    buf_add(&out, SPAN("Retry-After: "));
+    buf_add_u64(&out, (wait_ns + DURATION_SECOND - 1) / DURATION_SECOND);
+    buf_add(&out, SPAN("\r\n"));
+    stats_writer_add(&x->thread->stats, STATS_requests_limited, 1);
+    session_answer_page(x, HTTP_TOO_MANY_REQUESTS, buf_span(&out));
+}
+
 bool session_rules_answer(struct session_exchange *x)
 {
-    if (is_admitted(x))
+    if (!is_admitted(x)) {
+        session_trace_note(x, denied, true);
+        session_answer_status(x, HTTP_FORBIDDEN);
+        return true;
+    }
+    const uint64_t wait_ns = meter_request(x);
+    if (wait_ns == 0)
         return acts(x, false) && answer_action(x);
-    session_trace_note(x, denied, true);
-    session_answer_status(x, HTTP_FORBIDDEN);
+    refuse_for(x, wait_ns);
     return true;
 }
 

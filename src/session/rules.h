@@ -60,8 +60,8 @@ bool session_rules_answer_preflight(struct session_exchange *x);
  * path have to be found first. */
 bool session_rules_answer_at_once(struct session_exchange *x);
 
-/* Answers the request with 403, a redirect or a status, if the rules in x->match say so. False: a
- * file answers. */
+/* Answers the request with 403, 429, a redirect or a status, if the rules in x->match say so.
+ * False: a file answers. */
 bool session_rules_answer(struct session_exchange *x);
 
 /* Whether the rules restrict the file at `path` as they do the requested path, which has `match`. A

@@ -106,6 +106,8 @@ static void explain_rule(struct trace *t, const struct rules_rule *rule)
     struct buf text = buf_over(bytes, sizeof(bytes));
     const char *but = "";
     trace_rule_describe(t->site, rule, &text);
+    if (rule->rate.interval_ns > 0 && rule != trace->match.meter)
+        buf_add(&text, SPAN("; the rate of a later rule holds"));
     if (rule->action != RULES_SERVE && rule != trace->match.actor)
         but = ", but a later rule decides";
     else if (rule->if_absent)

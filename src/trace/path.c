@@ -23,10 +23,13 @@ static void add_effect(struct buf *text, const struct rules_rule *rule,
     const bool acts = rule->action != RULES_SERVE && rule != match->actor;
     const bool gates = rule->network_count > 0 && rule != match->gate;
     const bool keeps = rule->auth != RULES_UNSET && rule->origin && rule != keeper;
+    const bool meters = rule->rate.interval_ns > 0 && rule != match->meter;
     if (acts)
         buf_add(text, later);
     if (gates)
         buf_add(text, SPAN("; the networks of a later rule hold"));
+    if (meters)
+        buf_add(text, SPAN("; the rate of a later rule holds"));
     if (keeps)
         buf_add(text, SPAN("; the auth of a later rule holds"));
 }

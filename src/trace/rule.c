@@ -60,7 +60,7 @@ static void add_choice(struct buf *text, const char *name, enum rules_choice cho
 
 const char *trace_rule_users(const struct config_site *site, const struct rules_rule *rule)
 {
-    const unsigned number = rule->password;
+    const unsigned number = rule->number;
     return server_auth_path(site, number == 0 ? site->path_count : number - 1);
 }
 
@@ -82,6 +82,19 @@ static void add_files(struct buf *text, const struct rules_rule *rule)
     add_choice(text, "listing", rule->listing);
     add_choice(text, "markdown", rule->markdown);
     add_choice(text, "dictionary", rule->dictionary);
+}
+
+static void add_rate(struct buf *text, const struct rules_rule *rule)
+{
+    if (!rule->rate.text)
+        return;
+    buf_add(text, SPAN("; address-request-rate = "));
+    buf_add(text, span_text(rule->rate.text));
+    if (rule->rate.interval_ns == 0)
+        return;
+    buf_add(text, SPAN(", at most "));
+    buf_add_u64(text, rule->rate.burst);
+    buf_add(text, SPAN(" at once"));
 }
 
 static void add_password(struct buf *text, const struct config_site *site,
@@ -116,6 +129,7 @@ void trace_rule_describe(const struct config_site *site, const struct rules_rule
     add_fields(text, rule, false);
     add_networks(text, rule, true);
     add_networks(text, rule, false);
+    add_rate(text, rule);
     add_password(text, site, rule);
     add_files(text, rule);
     add_action(text, rule);

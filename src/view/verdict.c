@@ -230,7 +230,7 @@ static bool address_limits(const struct view_window *w, struct view_verdict *out
                      "name the proxy in `proxy-protocol` or `forwarded-from`, if it reports its "
                      "clients, or in `address-exempt`. If honest clients are limited, raise "
                      "%s",
-                     requests > 0 ? "`address-request-rate`"
+                     requests > 0 ? "`address-request-rate` of [server], or of the [path]"
                                   : "`address-connections` or `address-connection-rate`");
     return true;
 }

@@ -239,13 +239,64 @@ static void a_section_can_need_a_password_or_none(void **state)
     static const enum rules_choice expected[] = { RULES_ON, RULES_ON, RULES_OFF, RULES_UNSET };
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(rule[i].auth, expected[i]);
-        assert_int_equal(rule[i].password, i);
+        assert_int_equal(rule[i].number, i);
     }
     assert_string_equal(site->paths[0].path_auth, "two.users");
     assert_string_equal(site->paths[0].path_auth_realm, "A");
     assert_string_equal(site->paths[1].path_auth, "off");
     assert_null(site->paths[2].path_auth);
     config_read_free(store);
+}
+
+static void a_section_can_limit_the_requests_of_an_address(void **state)
+{
+    (void)state;
+    struct config_store *store = read_text(
+        SITE "[path /a]\naddress-request-rate = 5\n[path /b]\naddress-request-rate = 30/m\n"
+             "[path /c]\naddress-request-rate = 100/h\naddress-request-burst = 7\n"
+             "[path /d]\naddress-request-rate = 0\n[path /e]\naddress-request-rate = 1/m\n");
+    char *problems = problems_of(store);
+    assert_string_equal(problems, "");
+    free(problems);
+    const struct rules_rule *rule = config_read_result(store)->sites[0].rules->rule;
+    static const struct rules_rate expected[] = {
+        { NULL, 0, 0 },
+        { "5", DURATION_SECOND / 5, 50 },
+        { "30/m", 2 * DURATION_SECOND, 5 },
+        { "100/h", 36 * DURATION_SECOND, 7 },
+        { "0", 0, 0 },
+        { "1/m", 60 * DURATION_SECOND, 1 },
+    };
+    for (unsigned i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        assert_int_equal(rule[i].rate.interval_ns, expected[i].interval_ns);
+        assert_int_equal(rule[i].rate.burst, expected[i].burst);
+        assert_int_equal(rule[i].rate.text != NULL, expected[i].text != NULL);
+        if (expected[i].text)
+            assert_string_equal(rule[i].rate.text, expected[i].text);
+    }
+    config_read_free(store);
+}
+
+static void reports_limits_that_cannot_work(void **state)
+{
+    (void)state;
+    static const char *const rates[] = { "5/d", "/m", "5/", "-1", "1.5", "1000001", "off" };
+    for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        char text[256], expected[256];
+        (void)snprintf(text, sizeof(text), SITE "[path /a]\naddress-request-rate = %s\n", rates[i]);
+        (void)snprintf(expected, sizeof(expected),
+                       "weir.conf:4: error: address-request-rate: `%s` is not a rate up to 1000000 "
+                       "per second; write 5 (per second), 30/m, 100/h, or 0 for no limit\n",
+                       rates[i]);
+        assert_problems(text, expected);
+    }
+    assert_problems(SITE "[path /a]\naddress-request-burst = 5\nstatus = 410\n",
+                    "weir.conf:4: error: address-request-burst: the section has no "
+                    "`address-request-rate` that limits\n");
+    assert_problems("[server]\naddress-request-rate = 2\n" SITE
+                    "[path /a]\naddress-request-rate = 200/m\n",
+                    "weir.conf:6: warning: address-request-rate: `200/m` is more than the 2 per "
+                    "second of [server], which holds first\n");
 }
 
 /* A later section never takes the effect of an earlier one without a message. */
@@ -623,6 +674,8 @@ int main(void)
         cmocka_unit_test(a_section_can_turn_dictionaries_on_and_off),
         cmocka_unit_test(refuses_dictionaries_with_patterns_that_browsers_read_in_another_way),
         cmocka_unit_test(a_section_can_need_a_password_or_none),
+        cmocka_unit_test(a_section_can_limit_the_requests_of_an_address),
+        cmocka_unit_test(reports_limits_that_cannot_work),
         cmocka_unit_test(reports_passwords_that_a_later_section_replaces),
         cmocka_unit_test(reports_passwords_without_effect),
         cmocka_unit_test(refuses_public_answers_where_a_password_is_needed),

@@ -25,15 +25,15 @@ enum { ALICE = 1, BOB = 2 };
 
 static struct rules_rule rule[RULES] = {
     { .auth = RULES_OFF, .fields = public_fields, .field_count = 1 },
-    { .auth = RULES_ON, .password = ALICE },
-    { .auth = RULES_ON, .password = BOB },
+    { .auth = RULES_ON, .number = ALICE },
+    { .auth = RULES_ON, .number = BOB },
     { .auth = RULES_OFF },
-    { .auth = RULES_ON, .password = ALICE },
-    { .auth = RULES_ON, .password = ALICE },
+    { .auth = RULES_ON, .number = ALICE },
+    { .auth = RULES_ON, .number = ALICE },
     { .action = RULES_REWRITE },
-    { .action = RULES_REWRITE, .auth = RULES_ON, .password = BOB },
+    { .action = RULES_REWRITE, .auth = RULES_ON, .number = BOB },
     { .action = RULES_REWRITE },
-    { .auth = RULES_ON, .password = BOB },
+    { .auth = RULES_ON, .number = BOB },
 };
 static const char *const patterns[RULES] = {
     "/**",         "/in/**", "/in/bob/**", "/in/open/**", "/page.html",

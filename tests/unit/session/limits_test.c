@@ -98,6 +98,47 @@ static void one_request_in_twenty_seconds_is_possible(void **state)
     assert_true(session_limits_take_request(&limits, &peer, NOW + 20 * DURATION_SECOND));
 }
 
+static uint64_t take_path(const struct session_peer *peer, uint32_t rule, uint64_t now_ns)
+{
+    return session_limits_take_path(&limits, peer, rule, 20 * DURATION_SECOND, 3, now_ns);
+}
+
+static void a_rule_limits_the_requests_of_an_address(void **state)
+{
+    (void)state;
+    struct session_peer peer = v4(1), other = v4(2), socket = { 0 };
+    assert_true(session_limits_admit(&limits, &peer, NOW));
+    assert_true(session_limits_admit(&limits, &other, NOW));
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(take_path(&peer, 1, NOW), 0);
+    assert_int_equal(take_path(&peer, 1, NOW), 20 * DURATION_SECOND);
+    assert_int_equal(take_path(&peer, 1, NOW + 19 * DURATION_SECOND), DURATION_SECOND);
+    assert_int_equal(take_path(&peer, 1, NOW + 20 * DURATION_SECOND), 0);
+    assert_int_equal(take_path(&peer, 1, NOW + 20 * DURATION_SECOND), 20 * DURATION_SECOND);
+    assert_int_equal(take_path(&peer, 2, NOW), 0); /* each rule has its own count */
+    assert_int_equal(take_path(&other, 1, NOW), 0);
+    for (unsigned i = 0; i < 9; i++)
+        assert_int_equal(take_path(&socket, 1, NOW), 0);
+}
+
+/* A slow rate of one rule takes nothing from the fast rate of another. */
+static void rules_with_different_rates_share_no_count(void **state)
+{
+    (void)state;
+    struct session_peer peer = v4(1);
+    assert_true(session_limits_admit(&limits, &peer, NOW));
+    assert_int_equal(session_limits_take_path(&limits, &peer, 1, 3600 * DURATION_SECOND, 1, NOW),
+                     0);
+    for (unsigned i = 0; i < 50; i++)
+        assert_int_equal(session_limits_take_path(&limits, &peer, 2, DURATION_SECOND / 5, 50, NOW),
+                         0);
+    assert_int_equal(session_limits_take_path(&limits, &peer, 2, DURATION_SECOND / 5, 50, NOW),
+                     DURATION_SECOND / 5);
+    assert_int_equal(session_limits_take_path(&limits, &peer, 1, 3600 * DURATION_SECOND, 1,
+                                              NOW + DURATION_SECOND),
+                     3599 * DURATION_SECOND);
+}
+
 static void limits_how_fast_an_address_connects(void **state)
 {
     (void)state;
@@ -193,6 +234,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(saves_unused_requests_for_ten_seconds, begin, end),
         cmocka_unit_test_setup_teardown(one_request_in_twenty_seconds_is_possible, begin, end),
+        cmocka_unit_test_setup_teardown(a_rule_limits_the_requests_of_an_address, begin, end),
+        cmocka_unit_test_setup_teardown(rules_with_different_rates_share_no_count, begin, end),
         cmocka_unit_test_setup_teardown(limits_how_fast_an_address_connects, begin, end),
         cmocka_unit_test_setup_teardown(addresses_of_one_ipv6_network_are_one, begin, end),
         cmocka_unit_test_setup_teardown(exempt_networks_and_unix_sockets_have_no_limit, begin, end),
