@@ -6,6 +6,7 @@
 #include "os/process.h"
 #include "server/resources.h"
 #include "session/fetch.h"
+#include "task/task.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -67,12 +68,14 @@ static size_t error_folders_of(const struct config *config)
     return count;
 }
 
-/* Each loop may have listeners of its own. */
+/* Each site may be on a disk of its own (task/task.h). Each loop may have listeners of its own. */
 static size_t reserved_files(const struct config *config, unsigned threads)
 {
-    return FILES_OF_WORKER + SESSION_FETCHERS * FILES_OF_FETCHER +
-           SESSION_LISTERS * FILES_OF_LISTER + threads * (FILES_OF_THREAD + listeners_of(config)) +
-           config->site_count * FILES_OF_SITE + error_folders_of(config);
+    const size_t disks = smaller_count(config->site_count, TASK_DISKS);
+    return FILES_OF_WORKER +
+           disks * (SESSION_FETCHERS * FILES_OF_FETCHER + SESSION_LISTERS * FILES_OF_LISTER) +
+           threads * (FILES_OF_THREAD + listeners_of(config)) + config->site_count * FILES_OF_SITE +
+           error_folders_of(config);
 }
 
 struct server_capacity server_capacity_of(const struct config *config, const struct model *model,

@@ -115,7 +115,8 @@ static enum session_access_verdict begin_check(struct session_exchange *x, struc
     if (!x->thread->home)
         return check_here(x, check);
     struct session_pending *pending = session_pending_begin(x);
-    if (pending && task_submit(x->thread->shared->tasks, TASK_COMPUTES, &check->task)) {
+    if (pending &&
+        task_submit(x->thread->shared->tasks, TASK_COMPUTES, TASK_NO_DISK, &check->task)) {
         pending->task = &check->task;
         x->pending = pending;
         return SESSION_ACCESS_PENDING;

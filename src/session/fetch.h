@@ -10,12 +10,12 @@
 #include "session/answer.h"
 #include "site/query.h"
 
-/* In each process: the threads that fetch, and the lookups that wait for one of them. A disk does
- * more work in a second with some requests at a time than with one. More threads would only wait in
- * its queue. */
+/* For each disk, in each process: the threads that fetch, and the lookups that wait for one of
+ * them. A disk does more work in a second with some requests at a time than with one. More threads
+ * would only wait in its queue. */
 enum { SESSION_FETCHERS = 4, SESSION_FETCHES_MAX = 256 };
 
-/* In each process: the threads that render listings. A listing makes up to 10,000 calls, and uses
+/* The same: the threads that render listings. A listing makes up to 10,000 calls, and uses
  * no thread that lookups need. */
 enum { SESSION_LISTERS = 2 };
 

@@ -123,6 +123,7 @@ uint64_t session_pages_ready(struct session_thread *thread, struct session_answe
 struct session_pages {
     struct task task; /* first; the session is its owner */
     struct session_thread *thread;
+    uint64_t disk; /* of the file */
     int fd;
     uint64_t at, end;
     uint64_t since_ns; /* the answer waits */
@@ -145,7 +146,8 @@ static void free_pages(struct task *task)
 
 static void submit_pages(struct session_pages *pages, uint64_t now_ns)
 {
-    const bool taken = task_submit(pages->thread->shared->tasks, TASK_FETCHES, &pages->task);
+    const bool taken =
+        task_submit(pages->thread->shared->tasks, TASK_FETCHES, pages->disk, &pages->task);
     pages->retry_ns = taken ? 0 : now_ns + RETRY_NS;
 }
 
@@ -165,6 +167,7 @@ void session_pages_wait(struct session *s, struct session_answer *answer, uint64
     *pages = (struct session_pages){
         .task = { .run = read_pages, .drop = free_pages, .home = s->thread->home, .owner = s },
         .thread = s->thread,
+        .disk = site_entry_disk(answer->entry),
         .fd = fd,
         .at = at,
         .end = window_end(at, answer->file_end),

@@ -46,6 +46,11 @@ struct site_file *site_entry_sibling(const struct site_entry *entry, int variant
     return rest != NULL ? rest->sibling[variant] : NULL;
 }
 
+uint64_t site_entry_disk(const struct site_entry *entry)
+{
+    return site_of(entry)->disk;
+}
+
 struct span site_entry_type(const struct site_entry *entry)
 {
     return site_mime_of_number(site_of(entry)->mime, entry->type);

@@ -21,6 +21,7 @@ struct site {
     const struct site_options *options;
     const struct site_mime *mime;
     int root_fd;
+    uint64_t disk; /* the device of the root */
     int *pages_fd; /* of error pages: those of the site (-1: none), then error_folders */
     unsigned pages_count;
     enum os_file_medium root_medium;

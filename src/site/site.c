@@ -392,6 +392,7 @@ static int open_error_folders(struct site *site, const char **ret_what)
 static int open_paths(struct site *site, const char **ret_what)
 {
     const struct site_options *options = site->options;
+    struct stat root;
     int error = 0;
 
     site->root_fd = os_file_open_directory(options->root);
@@ -400,6 +401,8 @@ static int open_paths(struct site *site, const char **ret_what)
         return site->root_fd;
     }
     site->root_medium = os_file_medium(site->root_fd);
+    if (os_file_stat(site->root_fd, &root) == 0)
+        site->disk = root.st_dev;
     error = open_error_folders(site, ret_what);
     if (error < 0)
         return error;

@@ -181,6 +181,9 @@ static inline struct site_file *site_entry_file(const struct site_entry *entry, 
                                                       : site_entry_sibling(entry, variant);
 }
 
+/* The device of the site's root: whom to wait for. */
+uint64_t site_entry_disk(const struct site_entry *entry);
+
 /* The media type, as Content-Type's value. Valid as long as the site. */
 struct span site_entry_type(const struct site_entry *entry);
 

@@ -6,13 +6,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct lane {
+struct task_queue {
     struct task_pool *pool;
     pthread_cond_t queued; /* a task waits, or the pool stops */
-    struct task_list queue;
+    struct task_list tasks;
     struct task_limits limits;
-    unsigned queue_count;
+    uint64_t disk;
+    unsigned count; /* of `tasks` */
     unsigned threads, waiting;
+};
+
+struct lane {
+    unsigned disks; /* so many queues have one */
+    struct task_queue queue[TASK_DISKS];
 };
 
 struct task_pool {
@@ -71,7 +77,8 @@ static void unlink_task(struct task_list *list, const struct task *task)
 static void destroy_pool(struct task_pool *pool)
 {
     for (int i = 0; i < TASK_LANES; i++)
-        CHECK(pthread_cond_destroy(&pool->lane[i].queued) == 0);
+        for (int k = 0; k < TASK_DISKS; k++)
+            CHECK(pthread_cond_destroy(&pool->lane[i].queue[k].queued) == 0);
     CHECK(pthread_cond_destroy(&pool->left) == 0);
     CHECK(pthread_mutex_destroy(&pool->lock) == 0);
     free(pool);
@@ -98,11 +105,11 @@ static void end_task(struct task *task)
         report_done(task);
 }
 
-static void run_first(struct lane *lane)
+static void run_first(struct task_queue *queue)
 {
-    struct task_pool *pool = lane->pool;
-    struct task *task = take_first(&lane->queue);
-    lane->queue_count--;
+    struct task_pool *pool = queue->pool;
+    struct task *task = take_first(&queue->tasks);
+    queue->count--;
     pool->running++;
     task->state = TASK_RUNNING;
     leave(pool);
@@ -114,17 +121,17 @@ static void run_first(struct lane *lane)
 
 static void *run_tasks(void *argument)
 {
-    struct lane *lane = argument;
-    struct task_pool *pool = lane->pool;
+    struct task_queue *queue = argument;
+    struct task_pool *pool = queue->pool;
     enter(pool);
     while (!pool->stopping) {
-        if (lane->queue.first) {
-            run_first(lane);
+        if (queue->tasks.first) {
+            run_first(queue);
             continue;
         }
-        lane->waiting++;
-        CHECK(pthread_cond_wait(&lane->queued, &pool->lock) == 0);
-        lane->waiting--;
+        queue->waiting++;
+        CHECK(pthread_cond_wait(&queue->queued, &pool->lock) == 0);
+        queue->waiting--;
     }
     pool->threads--;
     const bool last = pool->orphaned && pool->threads == 0;
@@ -136,24 +143,31 @@ static void *run_tasks(void *argument)
 }
 
 /* Starts a thread if no waiting one would take the next task. False: there is no thread. */
-static bool has_thread(struct lane *lane)
+static bool has_thread(struct task_queue *queue)
 {
     pthread_attr_t attributes;
     pthread_t id;
-    if (lane->waiting > lane->queue_count || lane->threads == lane->limits.threads_max)
+    if (queue->waiting > queue->count || queue->threads == queue->limits.threads_max)
         return true;
     if (pthread_attr_init(&attributes) != 0)
-        return lane->threads > 0;
+        return queue->threads > 0;
     CHECK(pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0);
-    if (pthread_create(&id, &attributes, run_tasks, lane) == 0) {
-        lane->threads++;
-        lane->pool->threads++;
+    if (pthread_create(&id, &attributes, run_tasks, queue) == 0) {
+        queue->threads++;
+        queue->pool->threads++;
     }
     (void)pthread_attr_destroy(&attributes); /* cannot fail on Linux */
-    return lane->threads > 0;
+    return queue->threads > 0;
 }
 
 /* ---- the pool ---- */
+
+static void make_queue(struct task_pool *pool, struct task_queue *queue, struct task_limits limits)
+{
+    queue->pool = pool;
+    queue->limits = limits;
+    CHECK(pthread_cond_init(&queue->queued, NULL) == 0);
+}
 
 struct task_pool *task_pool_new(const struct task_limits limits[TASK_LANES])
 {
@@ -162,12 +176,9 @@ struct task_pool *task_pool_new(const struct task_limits limits[TASK_LANES])
         return NULL;
     CHECK(pthread_mutex_init(&pool->lock, NULL) == 0);
     CHECK(pthread_cond_init(&pool->left, NULL) == 0);
-    for (int i = 0; i < TASK_LANES; i++) {
-        struct lane *lane = &pool->lane[i];
-        lane->pool = pool;
-        lane->limits = limits[i];
-        CHECK(pthread_cond_init(&lane->queued, NULL) == 0);
-    }
+    for (int i = 0; i < TASK_LANES; i++)
+        for (int k = 0; k < TASK_DISKS; k++)
+            make_queue(pool, &pool->lane[i].queue[k], limits[i]);
     return pool;
 }
 
@@ -178,7 +189,8 @@ void task_pool_free(struct task_pool *pool)
     enter(pool);
     pool->stopping = true;
     for (int i = 0; i < TASK_LANES; i++)
-        CHECK(pthread_cond_broadcast(&pool->lane[i].queued) == 0);
+        for (int k = 0; k < TASK_DISKS; k++)
+            CHECK(pthread_cond_broadcast(&pool->lane[i].queue[k].queued) == 0);
     while (pool->threads > pool->running)
         CHECK(pthread_cond_wait(&pool->left, &pool->lock) == 0);
     pool->orphaned = pool->threads > 0;
@@ -188,17 +200,29 @@ void task_pool_free(struct task_pool *pool)
         destroy_pool(pool);
 }
 
-bool task_submit(struct task_pool *pool, enum task_lane number, struct task *task)
+static struct task_queue *queue_of(struct lane *lane, uint64_t disk)
 {
-    struct lane *lane = &pool->lane[number];
+    unsigned i = 0;
+    while (i < lane->disks && lane->queue[i].disk != disk)
+        i++;
+    if (i == TASK_DISKS)
+        return &lane->queue[disk % TASK_DISKS];
+    if (i == lane->disks)
+        lane->queue[lane->disks++].disk = disk;
+    return &lane->queue[i];
+}
+
+bool task_submit(struct task_pool *pool, enum task_lane lane, uint64_t disk, struct task *task)
+{
     enter(pool);
-    const bool taken = lane->queue_count < lane->limits.queue_max && has_thread(lane);
+    struct task_queue *queue = queue_of(&pool->lane[lane], disk);
+    const bool taken = queue->count < queue->limits.queue_max && has_thread(queue);
     if (taken) {
         task->state = TASK_QUEUED;
-        task->lane = (uint8_t)number;
-        append(&lane->queue, task);
-        lane->queue_count++;
-        CHECK(pthread_cond_signal(&lane->queued) == 0);
+        task->queue = queue;
+        append(&queue->tasks, task);
+        queue->count++;
+        CHECK(pthread_cond_signal(&queue->queued) == 0);
     }
     leave(pool);
     return taken;
@@ -231,9 +255,8 @@ void task_cancel(struct task_pool *pool, struct task *task)
     enter(pool);
     const bool runs = task->state == TASK_RUNNING;
     if (task->state == TASK_QUEUED) {
-        struct lane *lane = &pool->lane[task->lane];
-        unlink_task(&lane->queue, task);
-        lane->queue_count--;
+        unlink_task(&task->queue->tasks, task);
+        task->queue->count--;
     }
     unlist_task(task);
     if (runs)

@@ -4,10 +4,11 @@
  * disk, or the listing of a folder. A few threads do it. Each owner of a loop has a `home`: a list
  * of its tasks that are done, and an eventfd that wakes the loop when the list is no longer empty.
  *
- * Each kind of work has a lane: a queue and threads of its own. So a disk that hangs delays no
- * check, and a large folder delays no lookup. A queue is bounded, and a full queue is a normal
- * refusal. Threads start with the first tasks, so a process without tasks has none. A task cannot
- * be interrupted. A cancelled task that runs goes to its end, and is not reported.
+ * Each kind of work has a lane, and in a lane each disk has a queue and threads of its own. So a
+ * disk that hangs delays no check and no other disk, and a large folder delays no lookup. A queue
+ * is bounded, and a full queue is a normal refusal. Threads start with the first tasks, so a
+ * process without tasks has none. A task cannot be interrupted. A cancelled task that runs goes to
+ * its end, and is not reported.
  *
  * Threads: any thread may make any call. One lock guards the queues and all lists. It is held for
  * some instructions, never during a task.
@@ -20,8 +21,14 @@
 #include <stdint.h>
 
 struct task_pool;
+struct task_queue;
 
 enum task_lane { TASK_COMPUTES, TASK_FETCHES, TASK_LISTINGS, TASK_LANES };
+
+/* The most queues of a lane. Disks beyond it share them. */
+enum { TASK_DISKS = 8 };
+
+#define TASK_NO_DISK UINT64_C(0)
 
 enum task_state { TASK_NEW, TASK_QUEUED, TASK_RUNNING, TASK_DONE, TASK_CANCELLED };
 
@@ -41,12 +48,12 @@ struct task {
                                         is then dropped when its `run` has returned */
     void *owner;                     /* what task_next_done returns */
     enum task_state state;
-    bool listed;  /* in the list of its home */
-    uint8_t lane; /* enum task_lane */
+    bool listed;             /* in the list of its home */
+    struct task_queue *queue; /* where it was submitted */
     struct task *next;
 };
 
-/* The most threads of a lane, and the most tasks that wait for one of them. */
+/* The most threads of a queue, and the most tasks that wait for one of them. */
 struct task_limits {
     unsigned threads_max, queue_max;
 };
@@ -58,9 +65,10 @@ struct task_pool *task_pool_new(const struct task_limits limits[TASK_LANES]);
  * No task is submitted or cancelled afterwards. Accepts NULL. */
 void task_pool_free(struct task_pool *pool);
 
-/* Borrows the task until it is done, or until task_cancel. False: the queue is full, or no thread
- * can be started, and nothing has changed. */
-MUST_USE bool task_submit(struct task_pool *pool, enum task_lane lane, struct task *task);
+/* Borrows the task until it is done, or until task_cancel. `disk`: the device that the task may
+ * wait for. False: the queue is full, or no thread can be started, and nothing has changed. */
+MUST_USE bool task_submit(struct task_pool *pool, enum task_lane lane, uint64_t disk,
+                          struct task *task);
 
 /* Reports a task that was never submitted as done: its home is woken. A task that is in the list of
  * its home stays there. */

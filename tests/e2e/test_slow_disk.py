@@ -21,7 +21,7 @@ from tests.e2e.certificates import Pair, secure, trusting
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import Client, connect2
 from tests.e2e.running import Process, Server, played, start
-from tests.e2e.statistics import settled, weir_stats
+from tests.e2e.statistics import read, settled, weir_stats
 from tests.e2e.test_reload import reload
 from tests.e2e.test_upgrade import started, upgrade, wait_for_end
 from tests.e2e.wire import Connection, connect
@@ -148,6 +148,36 @@ def test_other_clients_are_served_while_the_disk_hangs(
             assert other.get("/hello.txt").body == b"hello\n"
         disk.release()
         assert waiting.read() == COLD
+
+
+# ---- many wait ----
+
+
+@pytest.mark.parametrize("model", ["epoll", "uring"])
+def test_no_other_disk_waits_when_more_requests_wait_than_are_allowed(
+    disk: SlowDisk, site: Path, server: ServerFactory, tmp_path: Path, pair: Pair
+) -> None:
+    settings = settings_of(disk, site, tmp_path, pair, "workers = 1")
+    listen = ("127.0.0.1:0", "https://127.0.0.1:0")
+    running = server("-c", str(settings), folder=None, wrapper=disk.inside, listen=listen)
+    disk.hold()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect2(running.address)) for _ in range(4)]
+        asked = [
+            (client, client.ask(f"/none-{number}-{n}", authority=b"localhost"))
+            for number, client in enumerate(clients)
+            for n in range(100)
+        ]
+        refused = wait_until(
+            lambda: read(running.master.pid)["counters"]["fetches_refused"], "a request is refused"
+        )
+        with connect(running.address) as other:
+            assert other.get("/hello.txt").body == b"hello\n"  # for the first time
+        disk.release()
+        statuses = [client.answer(stream).status for client, stream in asked]
+    assert set(statuses) == {404, 503}
+    assert statuses.count(503) >= refused
+    assert statuses.count(503) == settled(running)["counters"]["fetches_refused"]
 
 
 # ---- the pages of a large file ----

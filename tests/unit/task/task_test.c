@@ -105,7 +105,7 @@ static void a_task_is_run_and_its_home_woken(void **state)
     (void)state;
     for (int i = 1; i <= 100; i++) {
         struct job *job = new_job(i, NULL);
-        assert_true(task_submit(world.pool, TASK_COMPUTES, &job->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, TASK_NO_DISK, &job->task));
         assert_ptr_equal(next_done(), job);
         assert_true(task_is_done(world.pool, &job->task));
         assert_int_equal(job->result, i * i);
@@ -122,14 +122,14 @@ static void a_full_queue_refuses(void **state)
     struct job *jobs[THREADS + QUEUE], *extra = new_job(0, NULL);
     for (int i = 0; i < THREADS; i++) {
         jobs[i] = new_job(i, &world.hold);
-        assert_true(task_submit(world.pool, TASK_COMPUTES, &jobs[i]->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, TASK_NO_DISK, &jobs[i]->task));
     }
     wait_for(&running, THREADS);
     for (int i = THREADS; i < THREADS + QUEUE; i++) {
         jobs[i] = new_job(i, &world.hold);
-        assert_true(task_submit(world.pool, TASK_COMPUTES, &jobs[i]->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, TASK_NO_DISK, &jobs[i]->task));
     }
-    assert_false(task_submit(world.pool, TASK_COMPUTES, &extra->task));
+    assert_false(task_submit(world.pool, TASK_COMPUTES, TASK_NO_DISK, &extra->task));
     assert_int_equal(extra->task.state, TASK_NEW);
     free(extra);
     for (int i = 0; i < THREADS + QUEUE; i++)
@@ -142,20 +142,47 @@ static void a_full_queue_refuses(void **state)
     assert_int_equal(atomic_load(&dropped), THREADS + QUEUE);
 }
 
+/* The tasks of one disk all hang, and its queue is full. Only a disk beyond TASK_DISKS shares
+ * it. */
+static void a_disk_that_hangs_delays_no_other(void **state)
+{
+    (void)state;
+    struct job *jobs[THREADS + QUEUE], *extra = new_job(0, NULL);
+    for (int i = 0; i < THREADS + QUEUE; i++) {
+        jobs[i] = new_job(i, &world.hold);
+        assert_true(task_submit(world.pool, TASK_FETCHES, TASK_DISKS, &jobs[i]->task));
+        if (i + 1 == THREADS)
+            wait_for(&running, THREADS);
+    }
+    for (int disk = 1; disk < TASK_DISKS; disk++) {
+        struct job *other = new_job(disk, NULL);
+        assert_true(task_submit(world.pool, TASK_FETCHES, (uint64_t)disk, &other->task));
+        assert_ptr_equal(next_done(), other);
+        task_cancel(world.pool, &other->task);
+    }
+    assert_false(task_submit(world.pool, TASK_FETCHES, TASK_DISKS, &extra->task));
+    assert_false(task_submit(world.pool, TASK_FETCHES, 3 * TASK_DISKS, &extra->task));
+    free(extra);
+    for (int i = 0; i < THREADS + QUEUE; i++)
+        assert_int_equal(sem_post(&world.hold), 0);
+    for (int i = 0; i < THREADS + QUEUE; i++)
+        task_cancel(world.pool, &next_done()->task);
+}
+
 static void a_task_is_cancelled_in_each_state(void **state)
 {
     (void)state;
     struct job *held[THREADS];
     for (int i = 0; i < THREADS; i++) {
         held[i] = new_job(i, &world.hold);
-        assert_true(task_submit(world.pool, TASK_COMPUTES, &held[i]->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, TASK_NO_DISK, &held[i]->task));
     }
     wait_for(&running, THREADS);
 
     struct job *queued[3]; /* the last, the middle and the first of the queue */
     for (int i = 0; i < 3; i++) {
         queued[i] = new_job(i, NULL);
-        assert_true(task_submit(world.pool, TASK_COMPUTES, &queued[i]->task));
+        assert_true(task_submit(world.pool, TASK_COMPUTES, TASK_NO_DISK, &queued[i]->task));
     }
     static const int order[3] = { 2, 1, 0 };
     for (int i = 0; i < 3; i++) {
@@ -178,7 +205,7 @@ static void a_done_task_that_is_cancelled_is_not_reported(void **state)
 {
     (void)state;
     struct job *job = new_job(3, NULL);
-    assert_true(task_submit(world.pool, TASK_COMPUTES, &job->task));
+    assert_true(task_submit(world.pool, TASK_COMPUTES, TASK_NO_DISK, &job->task));
     while (!task_is_done(world.pool, &job->task))
         usleep(1000);
     task_cancel(world.pool, &job->task);
@@ -191,7 +218,7 @@ static void the_pool_ends_during_a_task(void **state)
 {
     (void)state;
     struct job *job = new_job(3, &world.hold);
-    assert_true(task_submit(world.pool, TASK_COMPUTES, &job->task));
+    assert_true(task_submit(world.pool, TASK_COMPUTES, TASK_NO_DISK, &job->task));
     wait_for(&running, 1);
     task_cancel(world.pool, &job->task);
     task_pool_free(world.pool);
@@ -209,7 +236,7 @@ static void *submit_and_cancel(void *argument)
     for (int i = 0; i < 2000; i++) {
         struct job *job = new_job(i, NULL);
         job->task.home = home;
-        if (!task_submit(world.pool, TASK_COMPUTES, &job->task)) {
+        if (!task_submit(world.pool, TASK_COMPUTES, TASK_NO_DISK, &job->task)) {
             free(job);
             atomic_fetch_add(&dropped, 1);
             continue;
@@ -250,6 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_POOL(a_task_is_run_and_its_home_woken),
         WITH_POOL(a_full_queue_refuses),
+        WITH_POOL(a_disk_that_hangs_delays_no_other),
         WITH_POOL(a_task_is_cancelled_in_each_state),
         WITH_POOL(a_done_task_that_is_cancelled_is_not_reported),
         WITH_POOL(the_pool_ends_during_a_task),
