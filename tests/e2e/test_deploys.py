@@ -18,6 +18,7 @@ from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import EndedError, StreamResetError, connect2
 from tests.e2e.running import Server
 from tests.e2e.test_compression import Get, client, every
+from tests.e2e.test_reload import wait_until_only
 from tests.e2e.test_roots import switch
 from tests.e2e.wire import Answer, WireError, connect
 from tests.waiting import wait_until
@@ -91,6 +92,7 @@ def test_a_release_with_equal_times_and_sizes_has_other_tags(
     link = tmp_path / "current"
     link.symlink_to(release(tmp_path, "one", second))
     running = server("--sandbox", "on", "--h2c", "on", folder=link)
+    count = len(running.workers())
     with client("HTTP/1.1", running) as get:
         old = tags(get)
     switch(link, release(tmp_path, "two", second))
@@ -100,6 +102,7 @@ def test_a_release_with_equal_times_and_sizes_has_other_tags(
             return name_of(get(PAGE)) == "two"
 
     wait_until(is_new, "the new release is served")
+    wait_until_only(running, count)  # an earlier worker closes each connection
     for protocol in ("HTTP/1.1", "HTTP/2"):
         with client(protocol, running) as get:
             check_validators(get, "two", old)

@@ -14,7 +14,7 @@ from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import connect2
 from tests.e2e.running import Server
 from tests.e2e.test_auth import ALICE, BOB, Way, basic, field, ways, weir
-from tests.e2e.test_reload import reload
+from tests.e2e.test_reload import reload, wait_until_only
 from tests.e2e.wire import Answer, connect
 from tests.waiting import wait_until
 
@@ -422,11 +422,13 @@ def test_threads_share_the_passwords_of_paths(
     server: ServerFactory, tmp_path: Path, guarded: Path, lists: dict[str, Path]
 ) -> None:
     running = configured(server, tmp_path, guarded, lists)
+    count = len(running.workers())
     for _ in range(2):
         with ThreadPoolExecutor(CLIENTS) as pool:
             for wrong in pool.map(lambda number: drive(running, number), range(CLIENTS)):
                 assert wrong == []
-        assert reload(running)[0]  # the next clients meet new workers, and empty caches
+        assert reload(running)[0]
+        wait_until_only(running, count)  # the next clients meet new workers, and empty caches
     assert running.messages().count("error") == 0
 
 
