@@ -43,7 +43,8 @@ WITHIN_S = 60.0
 
 LOOKUP, FORGET, GETATTR, READLINK, OPEN, READ, STATFS = 1, 2, 3, 5, 14, 15, 17
 INIT, READDIR, INTERRUPT, DESTROY, BATCH_FORGET = 26, 28, 36, 38, 42
-NAMES = {LOOKUP: "LOOKUP", READ: "READ", READDIR: "READDIR"}  # the ones that a disk is asked for
+NAMES = {LOOKUP: "LOOKUP", READ: "READ", READDIR: "READDIR", GETATTR: "GETATTR"}
+DISK = {LOOKUP, READ, READDIR}  # what a disk is asked for. Another machine is asked for all NAMES
 NOTIFY_INVAL_INODE = 2
 
 IN_HEADER = struct.Struct("=IIQQIIII")  # len opcode unique nodeid uid gid pid padding
@@ -223,7 +224,7 @@ class _Answers:
         if opcode in self.holding:
             self.held[unique] = request
             self._report(opcode, node, body)
-        elif opcode in NAMES and self.delay_s > 0:
+        elif opcode in DISK and self.delay_s > 0:
             heapq.heappush(self.later, (time.monotonic() + self.delay_s, unique, request))
         else:
             self._answer(request)
@@ -231,7 +232,7 @@ class _Answers:
     def _release(self, what: str) -> None:
         """Answers what is held: all of it, or the requests of one name in NAMES."""
         released = {opcode for opcode, name in NAMES.items() if what in ("", name)}
-        self.holding -= released
+        self.holding = self.holding - released
         self.hangs = False
         for unique, request in list(self.held.items()):
             if IN_HEADER.unpack_from(request)[1] in released:
@@ -240,16 +241,28 @@ class _Answers:
 
     def _forget(self, path: str) -> None:
         """Makes the kernel drop the pages of a file."""
-        body = INVAL_INODE.pack(self.numbers[path], 0, 0)
+        self._invalidate(self.numbers[path], 0)
+
+    def _invalidate(self, node: int, offset: int) -> None:
+        """Drops attributes of a file, and its pages from an offset on (-1: none)."""
+        body = INVAL_INODE.pack(node, offset, 0)
         out = OUT_HEADER.pack(OUT_HEADER.size + len(body), NOTIFY_INVAL_INODE, 0) + body
         with contextlib.suppress(FileNotFoundError):  # the kernel does not know the file
             os.write(self.device, out)
 
+    def _forget_attributes(self) -> None:
+        for node in self.paths:
+            self._invalidate(node, -1)
+
     def _obey(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         if word in ("hold", "hang"):
-            self.holding = set(NAMES)
+            self.holding = DISK
             self.hangs = word == "hang"
+        elif word == "silence":
+            self.holding = set(NAMES)
+            self.hangs = True
+            self._forget_attributes()
         elif word == "release":
             self._release(rest)
         elif word == "delay":
@@ -368,8 +381,12 @@ class SlowDisk:
         """The same, and a process that waits for a name cannot be killed until `release`."""
         self._order("hang")
 
+    def silence(self) -> None:
+        """The same, as by another machine that has gone: the kernel asks it for attributes, too."""
+        self._order("silence")
+
     def release(self, what: str = "") -> None:
-        """Answers what waits, and all that follows: LOOKUP, READ or READDIR, or each of them."""
+        """Answers what waits, and all that follows: one of NAMES, or each of them."""
         self._order(f"release {what}")
         self._held = [line for line in self._held if what and not line.startswith(f"{what} ")]
 
@@ -382,7 +399,7 @@ class SlowDisk:
         self._order(f"forget {path}")
 
     def wait_held(self, what: str, path: str) -> None:
-        """Returns when a request is held: LOOKUP, READ or READDIR, and its path."""
+        """Returns when a request is held: one of NAMES, and its path."""
         sought = f"{what} {path}"
         while sought not in self._held:
             self._held.append(self._line())

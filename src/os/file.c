@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -227,9 +228,27 @@ int os_file_stat(int fd, struct stat *ret_stat)
     return fstat(fd, ret_stat) < 0 ? -errno : 0;
 }
 
+static struct timespec time_of(struct statx_timestamp time)
+{
+    return (struct timespec){ .tv_sec = time.tv_sec, .tv_nsec = time.tv_nsec };
+}
+
+/* statx, because newfstatat of an empty name ignores AT_STATX_DONT_SYNC in Linux 6.18. */
 int os_file_stat_cached(int fd, struct stat *ret_stat)
 {
-    return fstatat(fd, "", ret_stat, AT_EMPTY_PATH | AT_STATX_DONT_SYNC) < 0 ? -errno : 0;
+    struct statx found;
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &found) < 0)
+        return -errno;
+    *ret_stat = (struct stat){ .st_dev = makedev(found.stx_dev_major, found.stx_dev_minor),
+                               .st_ino = found.stx_ino,
+                               .st_mode = found.stx_mode,
+                               .st_nlink = found.stx_nlink,
+                               .st_uid = found.stx_uid,
+                               .st_gid = found.stx_gid,
+                               .st_size = (off_t)found.stx_size,
+                               .st_mtim = time_of(found.stx_mtime),
+                               .st_ctim = time_of(found.stx_ctime) };
+    return 0;
 }
 
 int os_file_stat_at(int directory_fd, const char *name, struct stat *ret_stat)

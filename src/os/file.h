@@ -50,7 +50,8 @@ bool os_file_force_walk(bool force);
 /* fstat; 0 or -errno. */
 MUST_USE int os_file_stat(int fd, struct stat *ret_stat);
 
-/* The same from what the kernel knows, without a question to another machine or process. */
+/* The same from what the kernel knows, without a question to another machine or process. Type,
+ * owner, links, size, and the times of changes are set. */
 MUST_USE int os_file_stat_cached(int fd, struct stat *ret_stat);
 
 /* fstatat for one name in an open directory; a link is not followed. 0 or -errno. */

@@ -200,6 +200,23 @@ def test_other_clients_are_served_while_pages_of_a_large_file_are_read(
         assert waiting.read() == LARGE
 
 
+@pytest.mark.parametrize("model", ["epoll", "percore", "uring"])
+def test_other_clients_are_served_while_an_open_file_is_compared(
+    disk: SlowDisk, on_disk: Server
+) -> None:
+    """Between two questions to the other machine, the attributes that the kernel knows count."""
+    with connect(on_disk.address) as waiting:
+        waiting.send(b"HEAD /large-0.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert waiting.read(bodiless=True).status == 200
+        disk.silence()
+        waiting.send(b"HEAD /large-0.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for _ in range(8):  # several loops
+            with connect(on_disk.address) as other:
+                assert other.get("/hello.txt").body == b"hello\n"
+        disk.release()
+        assert waiting.read(bodiless=True).status == 200
+
+
 # ---- the listing of a folder ----
 
 

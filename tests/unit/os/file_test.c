@@ -293,6 +293,33 @@ static void stats_a_link_and_not_its_target(void **state)
     assert_int_equal(os_file_stat(-1, &status), -EBADF);
 }
 
+/* The fields that both fill in. */
+static void assert_same_file(const struct stat *a, const struct stat *b)
+{
+    assert_int_equal(a->st_dev, b->st_dev);
+    assert_int_equal(a->st_ino, b->st_ino);
+    assert_int_equal(a->st_mode, b->st_mode);
+    assert_int_equal(a->st_nlink, b->st_nlink);
+    assert_int_equal(a->st_uid, b->st_uid);
+    assert_int_equal(a->st_gid, b->st_gid);
+    assert_int_equal(a->st_size, b->st_size);
+    assert_memory_equal(&a->st_mtim, &b->st_mtim, sizeof(a->st_mtim));
+    assert_memory_equal(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim));
+}
+
+static void knows_a_file_in_memory_without_a_question(void **state)
+{
+    const struct roots *roots = *state;
+    struct stat asked, remembered;
+
+    const int fd = os_file_open_beneath(roots->fd, "file");
+    assert_int_equal(os_file_stat(fd, &asked), 0);
+    assert_int_equal(os_file_stat_cached(fd, &remembered), 0);
+    assert_same_file(&asked, &remembered);
+    assert_int_equal(os_file_stat_cached(-1, &remembered), -EBADF);
+    os_file_close(fd);
+}
+
 static void opens_only_directories_as_roots(void **state)
 {
     const struct roots *roots = *state;
@@ -315,6 +342,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(reports_a_lack_of_descriptors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_exactly_the_range_or_fails, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stats_a_link_and_not_its_target, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(knows_a_file_in_memory_without_a_question, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(opens_only_directories_as_roots, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("os/file", tests, NULL, NULL);
