@@ -199,8 +199,9 @@ void session_access_refuse(struct session_exchange *x, enum session_access_verdi
             count(x, STATS_passwords_wrong);
         return;
     case SESSION_ACCESS_LIMITED:
-        count(x, STATS_passwords_limited);
         session_answer_page(x, HTTP_TOO_MANY_REQUESTS, SPAN("Retry-After: 6\r\n"));
+        if (!x->pending)
+            count(x, STATS_passwords_limited);
         return;
     case SESSION_ACCESS_BUSY:
         count(x, STATS_passwords_refused);

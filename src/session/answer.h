@@ -61,7 +61,9 @@ struct session_exchange {
     struct site_entry *kept; /* from the cache, until the next quiesce; NULL: not looked up */
     bool admitted;           /* the password is right */
     uint8_t cache;           /* enum log_cache: whether the cache had the entry */
-    bool metered;            /* a rule has counted the request for its address */
+    bool limited;            /* the address has sent too many requests to this server */
+    bool metered;            /* a rule has counted the request for its address, */
+    uint64_t retry_ns;       /* which may send the next one after this time. 0: not too many */
     bool fetches;            /* a lookup is pending, or was (session/fetch.h) */
     uint8_t verdict;         /* enum session_access_verdict, of `access` */
     struct session_pending *resumed; /* the request has waited; NULL: it is new */

@@ -68,7 +68,7 @@ enum site_result session_fetch_page(struct session_exchange *x, enum http_status
                                     bool *ret_new)
 {
     const struct session_thread *thread = x->thread;
-    if (x->request && status != HTTP_TOO_MANY_REQUESTS && status != HTTP_SERVICE_UNAVAILABLE)
+    if (x->request && status != HTTP_SERVICE_UNAVAILABLE)
         return session_fetch_find(x, query, ret_entry, ret_new);
     return site_find_query(x->site->site, thread->reader, query, thread->now_ns, thread->patience,
                            ret_entry, ret_new);

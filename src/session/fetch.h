@@ -42,8 +42,8 @@ static inline enum site_result session_fetch_find(struct session_exchange *x,
                : result;
 }
 
-/* The same for the page of an error. A 429 or a 503 has its page only if that is in memory, and so
- * has the answer to bytes that are no request. */
+/* The same for the page of an error. A 503 has its page only if that is in memory, and so has the
+ * answer to bytes that are no request. */
 enum site_result session_fetch_page(struct session_exchange *x, enum http_status status,
                                     struct site_query *query, struct site_entry **ret_entry,
                                     bool *ret_new);

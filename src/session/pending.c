@@ -5,12 +5,21 @@
 
 #include <stdlib.h>
 
+static void keep_counts(const struct session_exchange *x, struct session_pending *pending)
+{
+    pending->limited |= x->limited;
+    if (!x->metered)
+        return;
+    pending->metered = true;
+    pending->retry_ns = x->retry_ns;
+}
+
 struct session_pending *session_pending_begin(const struct session_exchange *x)
 {
     struct session_pending *pending = x->resumed;
     const size_t len = x->request->head_len;
     if (pending) {
-        pending->metered |= x->metered;
+        keep_counts(x, pending);
         return pending;
     }
     pending = malloc(sizeof(*pending) + len);
@@ -20,10 +29,10 @@ struct session_pending *session_pending_begin(const struct session_exchange *x)
         .limit_ns = x->thread->now_ns + SESSION_PENDING_NS,
         .id = x->id,
         .began_ns = x->began_ns,
-        .metered = x->metered,
         .body_read = x->body_read,
         .request = *x->request,
     };
+    keep_counts(x, pending);
     memcpy(pending->head, x->head, len);
     x->session->pending_count++;
     return pending;

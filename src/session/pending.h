@@ -25,8 +25,9 @@ struct session_pending {
     struct site_fetch_ticket *ticket;    /* the one that it waits for; NULL: none */
     const struct session_access *access; /* the password that `verdict` is about */
     enum session_access_verdict verdict;
-    bool metered; /* a rule has counted it for its address */
-    bool late;    /* its time is over */
+    bool limited, metered; /* as in the exchange, so that it is counted once, and refused again */
+    bool late;             /* its time is over */
+    uint64_t retry_ns;
     uint64_t limit_ns;
     uint64_t since_ns;  /* when it began to wait for the disk; 0: it does not */
     uint64_t waited_ns; /* for the disk, so far */

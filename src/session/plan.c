@@ -10,6 +10,7 @@
 #include "session/limits.h"
 #include "session/listing.h"
 #include "session/markdown.h"
+#include "session/pending.h"
 #include "session/rules.h"
 #include "session/scheme.h"
 #include "session/tally.h"
@@ -357,20 +358,23 @@ static bool is_last_answer(const struct session_exchange *x)
 }
 
 /* Whether the client's address has used up its requests of this moment. */
-static bool is_too_many(const struct session_exchange *x)
+static bool is_too_many(struct session_exchange *x)
 {
     const struct session_peer *peer = session_answer_client(x);
+    if (x->resumed)
+        return x->resumed->limited;
     if (__builtin_expect(!peer->limited, 1) ||
         session_limits_take_request(x->thread->shared->limits, peer, x->thread->now_ns))
         return false;
     stats_writer_add(&x->thread->stats, STATS_requests_limited, 1);
+    x->limited = true;
     return true;
 }
 
 /* The status of a request that no site answers, or 0. `target`: the result of its resolution. */
-static int refusal_of(const struct session_exchange *x, int target, bool unknown_expectation)
+static int refusal_of(struct session_exchange *x, int target, bool unknown_expectation)
 {
-    if (!x->resumed && is_too_many(x))
+    if (is_too_many(x))
         return HTTP_TOO_MANY_REQUESTS;
     if (unknown_expectation)
         return HTTP_EXPECTATION_FAILED;

@@ -208,19 +208,24 @@ static bool is_admitted(const struct session_exchange *x)
            rules_network_admits(gate->networks, gate->network_count, peer->family, peer->address);
 }
 
-/* Counts the request for the address of the client. Returns the time after which the address may
- * send the next one, or 0: this one is not too many. A request that has waited is counted once. */
-static uint64_t meter_request(struct session_exchange *x)
+/* Counts the request for the address of the client, and sets x->retry_ns. A request that has waited
+ * is counted once. */
+static void meter_request(struct session_exchange *x)
 {
     const struct rules_rule *meter = x->match->meter;
     const struct session_shared *shared = x->thread->shared;
     const struct session_peer *peer = session_answer_client(x);
-    if (!meter || !peer->limited || (x->resumed && x->resumed->metered))
-        return 0;
+    if (!meter || !peer->limited)
+        return;
     x->metered = true;
+    if (x->resumed && x->resumed->metered) {
+        x->retry_ns = x->resumed->retry_ns;
+        return;
+    }
     const uint32_t number = (uint32_t)(x->site - shared->sites) * RULES_MAX + meter->number;
-    return session_limits_take_path(shared->limits, peer, number, meter->rate.interval_ns,
-                                    meter->rate.burst, x->thread->now_ns);
+    x->retry_ns = session_limits_take_path(shared->limits, peer, number, meter->rate.interval_ns,
+                                           meter->rate.burst, x->thread->now_ns);
+    stats_writer_add(&x->thread->stats, STATS_requests_limited, x->retry_ns > 0);
 }
 
 static void refuse_for(struct session_exchange *x, uint64_t wait_ns)
@@ -230,7 +235,6 @@ static void refuse_for(struct session_exchange *x, uint64_t wait_ns)
     buf_add(&out, SPAN("Retry-After: "));
     buf_add_u64(&out, (wait_ns + DURATION_SECOND - 1) / DURATION_SECOND);
     buf_add(&out, SPAN("\r\n"));
-    stats_writer_add(&x->thread->stats, STATS_requests_limited, 1);
     session_answer_page(x, HTTP_TOO_MANY_REQUESTS, buf_span(&out));
 }
 
@@ -241,10 +245,10 @@ bool session_rules_answer(struct session_exchange *x)
         session_answer_status(x, HTTP_FORBIDDEN);
         return true;
     }
-    const uint64_t wait_ns = meter_request(x);
-    if (wait_ns == 0)
+    meter_request(x);
+    if (x->retry_ns == 0)
         return acts(x, false) && answer_action(x);
-    refuse_for(x, wait_ns);
+    refuse_for(x, x->retry_ns);
     return true;
 }
 

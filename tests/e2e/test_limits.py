@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -124,8 +125,14 @@ def test_an_address_that_connects_too_fast_is_reset(server: ServerFactory) -> No
     wait_until(lambda: not is_refused(from_address(running, "127.0.0.1")), "it may connect again")
 
 
-def test_an_address_that_sends_too_many_requests_gets_429(server: ServerFactory) -> None:
-    running = server("--address-request-rate", "1", "--workers", "1", listen=(EVERYWHERE,))
+def test_an_address_that_sends_too_many_requests_gets_429(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    (tmp_path / "errors").mkdir()
+    (tmp_path / "errors/429.html").write_text("too many\n")
+    pages = ("--error-pages", str(tmp_path / "errors"))
+    rate = ("--address-request-rate", "1", "--workers", "1")
+    running = server(*rate, *pages, listen=(EVERYWHERE,))
     connection = from_address(running, "127.0.0.1")
     answers = [connection.get("/hello.txt") for _ in range(200)]
     statuses = [answer.status for answer in answers]
@@ -133,6 +140,7 @@ def test_an_address_that_sends_too_many_requests_gets_429(server: ServerFactory)
     limited = [answer for answer in answers if answer.status == 429]
     assert limited
     assert {answer.get("Retry-After") for answer in limited} == {"1"}
+    assert {answer.body for answer in limited} == {b"too many\n"}
     other = from_address(running, "127.0.0.2")
     assert other.get("/hello.txt").status == 200
     wait_until(lambda: connection.get("/hello.txt").status == 200, "it may send again")

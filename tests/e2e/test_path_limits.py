@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.http2 import connect2
 from tests.e2e.running import Server
-from tests.e2e.statistics import read, wait_for
+from tests.e2e.statistics import read, settled, wait_for
 from tests.e2e.test_auth import ALICE, field, weir
 from tests.e2e.test_limits import EVERYWHERE, from_address
 from tests.e2e.test_reload import reload
@@ -129,6 +129,32 @@ def test_the_requested_path_counts_and_not_the_file_that_answers(
             two.send(b"HEAD /new/page.txt HTTP/1.1\r\nHost: a\r\n\r\n")
             assert two.read(bodiless=True).status == expected
         two.close()
+
+
+def test_a_refused_request_gets_the_page_of_its_path(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    """Also the first one, when the page is not in memory. It counts once, although it waits."""
+    for name in ("site", "path"):
+        (tmp_path / f"errors-{name}").mkdir()
+        (tmp_path / f"errors-{name}/429.html").write_text(f"too many for the {name}")
+    more = f"error-pages = {tmp_path}/errors-site\n[path /**]\naddress-request-rate = 1/h\n"
+    conf = tmp_path / "weir.conf"
+    conf.write_text(
+        f"[site a]\nroot = {site}\n{more}[path /own/**]\nerror-pages = {tmp_path}/errors-path\n"
+    )
+    running = server("-c", str(conf), "--h2c", folder=None, listen=(EVERYWHERE,))
+    expected = {"/own/any": b"too many for the path", "/hello.txt": b"too many for the site"}
+    one = from_address(running, "127.0.0.1")
+    with connect2(("127.0.0.1", running.address[1])) as two:
+        assert one.get("/hello.txt").status == 200
+        for get in (one.get, two.get):
+            for path, body in expected.items():
+                answer = get(path)
+                assert (answer.status, answer.body) == (429, body)
+                assert 3000 < int(answer.get("Retry-After") or 0) <= 3600
+    one.close()
+    assert settled(running)["counters"]["requests_limited"] == 4
 
 
 def test_all_workers_share_the_count(server: ServerFactory, tmp_path: Path, site: Path) -> None:
