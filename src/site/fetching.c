@@ -249,9 +249,8 @@ static bool submit_fetch(struct site_fetch *fetch, bool *ret_limited)
     const bool lists = fetch->query.kind == SITE_QUERY_LISTING;
     *ret_limited = lists && !site_listing_begin(fetches->listings);
     fetch->counts = lists && !*ret_limited;
-    return !*ret_limited &&
-           task_submit(fetches->pool, lists ? TASK_LISTINGS : TASK_FETCHES, fetch->site->disk,
-                       &fetch->task);
+    return !*ret_limited && task_submit(fetches->pool, lists ? TASK_LISTINGS : TASK_FETCHES,
+                                        fetch->site->disk, &fetch->task);
 }
 
 enum site_result site_fetching_begin(struct site_fetches *fetches, const struct site *site,

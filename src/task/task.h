@@ -48,7 +48,7 @@ struct task {
                                         is then dropped when its `run` has returned */
     void *owner;                     /* what task_next_done returns */
     enum task_state state;
-    bool listed;             /* in the list of its home */
+    bool listed;              /* in the list of its home */
     struct task_queue *queue; /* where it was submitted */
     struct task *next;
 };
