@@ -5,10 +5,11 @@
 #   zsh -f complete.zsh FOLDER LINE
 #
 # FOLDER has the completion functions. An own `compadd` sees each word that a function offers.
-# The line is typed once the line editor reads: what is typed before may be lost to the start.
+# That zsh has a startup file, so nothing but the line is typed. The line is typed once the line
+# editor reads: what is typed before may be lost to the start.
 zmodload zsh/zpty || exit 1
 setup=$(mktemp -d)
-cat >$setup/setup <<END
+cat >$setup/.zshrc <<END
 fpath=(${(q)1} \$fpath)
 autoload -Uz compinit
 compinit -D -u
@@ -23,8 +24,8 @@ comppostfuncs=(exit)
 zle-line-init() { print -n 'the editor reads' }
 zle -N zle-line-init
 END
-zpty shell zsh -f -i
-zpty -w shell "source $setup/setup"
+export ZDOTDIR=$setup
+zpty shell zsh -d -i
 zpty -r shell ignored '*the editor reads*'
 zpty -n -w shell "$2"$'\t'
 while zpty -r shell ignored; do :; done
