@@ -82,6 +82,7 @@ static unsigned move_bytes(struct model_poolthread *t, struct session *s, int fd
             return SESSION_CLOSE;
         }
         want = session_feed(s, span_of(t->input, (size_t)len), t->thread.now_ns);
+        want = model_transfer_limit(s, fd, want, t->thread.now_ns);
         want = send_in_pool(t, s, fd, want);
         if (want & SESSION_READ && (size_t)len < room)
             return want; /* nothing more has arrived; epoll reports when it does */

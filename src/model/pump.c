@@ -203,7 +203,8 @@ static unsigned feed_received(struct model_pump *p, const char *input, ssize_t l
 {
     if (__builtin_expect(len >= 0, 1)) {
         atomic_store_explicit(p->idle_since_ns, MODEL_IDLE_NEVER, memory_order_relaxed);
-        return session_feed(&p->session, span_of(input, (size_t)len), p->now_ns);
+        const unsigned want = session_feed(&p->session, span_of(input, (size_t)len), p->now_ns);
+        return model_transfer_limit(&p->session, p->fd, want, p->now_ns);
     }
     session_failed(&p->session, (int)-len);
     return SESSION_CLOSE;

@@ -54,3 +54,15 @@ static inline unsigned model_transfer_follow(struct session *s, int fd, unsigned
 /* Calls session_expire. When a send has timed out, the close of `fd` resets the connection:
  * otherwise the kernel would keep the unsent output while the client leaves its window closed. */
 unsigned model_transfer_expire(struct session *s, int fd, uint64_t now_ns);
+
+/* After session_feed, in a thread without a timer for the connection: bytes that keep arriving end
+ * each wait, and so they must not keep the deadline from being seen. Returns what the session wants
+ * now. */
+static inline unsigned model_transfer_limit(struct session *s, int fd, unsigned want,
+                                            uint64_t now_ns)
+{
+    if (want & SESSION_WRITE || !(want & SESSION_READ) ||
+        __builtin_expect(now_ns < session_deadline_ns(s), 1))
+        return want;
+    return model_transfer_expire(s, fd, now_ns);
+}

@@ -52,7 +52,8 @@ def assets(site: Path) -> Path:
 def configure(path: Path, assets: Path, pair: Pair, more: str = "") -> Path:
     # On a busy machine the compressor is slow, and connections wait for other ones meanwhile.
     path.write_text(
-        "[server]\nlisten = 127.0.0.1:0, https://127.0.0.1:0\nh2c = on\nidle-timeout = 10m\n"
+        "[server]\nlisten = 127.0.0.1:0, https://127.0.0.1:0\nh2c = on\n"
+        "header-timeout = 10m\nidle-timeout = 10m\n"
         f"[site a]\nroot = {assets.parent}\n{pair.settings()}\n"
         "[path /assets/**]\ncache-control = public, max-age=31536000\n"
         f"[path /assets/app.*.js]\ndictionary = on\n{more}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Server
 from tests.e2e.statistics import Numbers, wait_for
 from tests.e2e.wire import Connection, connect, parse_answer
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_S, wait_until
 
 
 def sockets_of(server: Server) -> set[str]:
@@ -101,6 +102,20 @@ def test_a_body_that_does_not_arrive_ends_the_connection(server: ServerFactory) 
         connection.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc")
         assert connection.read().status == 405
         assert connection.read_to_end() == b""
+    wait_for(running, timeouts("body"))
+
+
+def test_a_body_of_tiny_chunks_without_a_pause_gets_408(server: ServerFactory) -> None:
+    running = server("--body-timeout", "300ms", "--idle-timeout", "10m")
+    with connect(running.address) as connection:
+        connection.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        deadline = time.monotonic() + LIMIT_S
+        while not select.select([connection.socket], [], [], 0.0005)[0]:
+            assert time.monotonic() < deadline, "the server goes on reading"
+            connection.send(b"1\r\nx\r\n")
+        answer = connection.read()
+    assert answer.status == 408
+    assert answer.closes
     wait_for(running, timeouts("body"))
 
 
