@@ -340,7 +340,7 @@ def test_check_refuses_patterns_that_browsers_read_in_another_way(
     tmp_path: Path, assets: Path, pair: Pair
 ) -> None:
     conf = configure(tmp_path / "weir.conf", assets, pair, "[path /a:b/*]\ndictionary = on\n")
-    assert f"{conf}:15: error: dictionary: browsers read a character of the pattern" in check(conf)
+    assert f"{conf}:16: error: dictionary: browsers read a character of the pattern" in check(conf)
     configure(conf, assets, pair, "[path /a:b/*]\ndictionary = off\n")
     assert "error" not in check(conf)
 
@@ -352,7 +352,7 @@ def test_check_warns_of_dictionaries_that_some_clients_may_not_have(
         conf = configure(
             tmp_path / "weir.conf", assets, pair, f"[path /a/*]\ndictionary = on\n{more}\n"
         )
-        assert f"{conf}:15: warning: dictionary: this has no effect in a section with" in check(
+        assert f"{conf}:16: warning: dictionary: this has no effect in a section with" in check(
             conf
         )
 
