@@ -15,9 +15,8 @@ from tests.e2e.running import Server
 from tests.e2e.statistics import read, settled, wait_for
 from tests.e2e.test_auth import ALICE, field, weir
 from tests.e2e.test_limits import EVERYWHERE, from_address
-from tests.e2e.test_reload import reload
+from tests.e2e.test_reload import reload, wait_until_only
 from tests.e2e.wire import Connection, connect
-from tests.waiting import wait_until
 
 ONE_MODEL = pytest.mark.parametrize("model", ["percore"])
 RULES = """
@@ -194,9 +193,9 @@ def test_a_reload_begins_with_zero(server: ServerFactory, tmp_path: Path, site: 
     running = configured(server, tmp_path, site)
     with connect(running.address) as before:
         assert statuses(before, *["/api/a.txt"] * 4) == [200, 200, 200, 429]
-    old = running.workers()
+    workers = len(running.workers())
     reload(running)
-    wait_until(lambda: not any(worker.alive for worker in old), "the old workers to end")
+    wait_until_only(running, workers)
     with connect(running.address) as after:
         assert statuses(after, *["/api/a.txt"] * 4) == [200, 200, 200, 429]
 
