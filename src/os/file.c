@@ -267,6 +267,19 @@ int os_file_stat_path(int directory_fd, const char *path, struct stat *ret_stat)
     return fstatat(directory_fd, path, ret_stat, 0) < 0 ? -errno : 0;
 }
 
+int os_file_stat_remembered(const char *path, struct stat *ret_stat)
+{
+    const int fd = openat2_works() ? resolve_once(AT_FDCWD, path, PEEK_FLAGS, RESOLVE_CACHED)
+                                   : -EINVAL;
+    if (fd == -EINVAL) /* an old kernel */
+        return os_file_stat_path(AT_FDCWD, path, ret_stat);
+    if (fd < 0)
+        return fd == -EAGAIN || fd == -EINTR ? -EINPROGRESS : fd;
+    const int rc = os_file_stat_cached(fd, ret_stat);
+    os_file_close(fd);
+    return rc;
+}
+
 int os_file_read_link(int directory_fd, const char *name, char *out, size_t size)
 {
     ssize_t len = readlinkat(directory_fd, name, out, size - 1);

@@ -64,6 +64,11 @@ MUST_USE int os_file_probe(int directory_fd, const char *path);
 /* The same with the result. Another folder or a link outside of the directory may be measured. */
 MUST_USE int os_file_stat_path(int directory_fd, const char *path, struct stat *ret_stat);
 
+/* stat of an absolute path from what the kernel has in memory. A file of another machine or process
+ * may have changed there meanwhile. -EINPROGRESS: the kernel would have to ask for a name on the
+ * path. A kernel before 5.12 asks, and waits. 0 or -errno. */
+MUST_USE int os_file_stat_remembered(const char *path, struct stat *ret_stat);
+
 /* Whether each new, removed or renamed name changes the ctime of its folder, by the clock of this
  * machine: on the filesystems of which that is known. False for network filesystems and FUSE. */
 bool os_file_dates_folders(int fd);

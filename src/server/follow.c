@@ -14,24 +14,25 @@ static const struct {
     [FOLLOW_USERS] = { "the new list of users is in use", "list of users is used" },
 };
 
-enum server_follow server_follow_check(struct server_generation *serving, uint64_t now_ns)
+enum server_follow server_follow_check(struct server_generation *serving, struct server_look *look,
+                                       uint64_t now_ns)
 {
-    const char *folder = server_roots_moved(&serving->roots, now_ns);
+    const char *folder = server_roots_moved(&serving->roots, look, now_ns);
     if (folder) {
         log_error(LOG_INFO, "%s is another folder now: new workers open it", folder);
         return FOLLOW_FOLDER;
     }
-    const char *file = server_watch_changed(&serving->tls.watch, now_ns);
+    const char *file = server_watch_changed(&serving->tls.watch, look, now_ns);
     if (file) {
         log_error(LOG_INFO, "%s has changed: the certificates are read again", file);
         return FOLLOW_CERTIFICATE;
     }
-    file = server_watch_changed(&serving->auth.watch, now_ns);
+    file = server_watch_changed(&serving->auth.watch, look, now_ns);
     if (file) {
         log_error(LOG_INFO, "%s has changed: the lists of users are read again", file);
         return FOLLOW_USERS;
     }
-    file = server_watch_changed(&serving->sitefiles.watch, now_ns);
+    file = server_watch_changed(&serving->sitefiles.watch, look, now_ns);
     if (!file)
         return FOLLOW_NONE;
     log_error(LOG_INFO, "%s has changed: the rules of the site are read again", file);

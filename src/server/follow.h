@@ -18,7 +18,8 @@
 enum server_follow { FOLLOW_NONE, FOLLOW_FOLDER, FOLLOW_CERTIFICATE, FOLLOW_USERS, FOLLOW_RULES };
 
 /* Returns and logs a change since the serving generation was made, if the next look is due. */
-enum server_follow server_follow_check(struct server_generation *serving, uint64_t now_ns);
+enum server_follow server_follow_check(struct server_generation *serving, struct server_look *look,
+                                       uint64_t now_ns);
 
 /* When the next look is due, or `due_ns` if that is earlier. */
 uint64_t server_follow_due_ns(const struct server_generation *serving, uint64_t due_ns);

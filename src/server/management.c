@@ -4,9 +4,11 @@
 #include "base/duration.h"
 #include "log/error.h"
 #include "os/clock.h"
+#include "os/signal.h"
 #include "server/runtime.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,6 +74,15 @@ static void adopt_tickets(struct server_management *management)
     if (rc < 0)
         log_error(LOG_WARNING, "the keys of session tickets cannot be inherited: %s",
                   strerror(-rc));
+}
+
+int server_management_open_signals(void)
+{
+    const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD };
+    const int fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
+    if (fd < 0)
+        log_error(LOG_ERROR, "cannot receive signals: %s", strerror(-fd));
+    return fd;
 }
 
 int server_management_open(struct server_management *ret_management,
@@ -312,6 +323,12 @@ bool server_management_has_successor(struct server_management *management)
         break;
     }
     return false;
+}
+
+void server_management_rotated(const struct server_management *management)
+{
+    if (management->predecessor > 0 && getppid() == management->predecessor)
+        (void)kill(management->predecessor, SIGUSR1);
 }
 
 void server_management_abandon(struct server_management *management)

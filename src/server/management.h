@@ -39,6 +39,10 @@ struct server_management {
     bool handed_over;               /* a successor serves, and this process only drains */
 };
 
+/* Opens a descriptor for the signals that are requests to the master, and SIGCHLD. On failure
+ * -errno, reported in the error log. */
+MUST_USE int server_management_open_signals(void);
+
 /* Takes the descriptors that the environment names, and `ready_fd` (-1: none); the one of a
  * predecessor replaces it. `master` is borrowed until the close. 0 or -errno, reported in the error
  * log. */
@@ -87,6 +91,10 @@ bool server_management_is_upgrading(const struct server_management *management);
 /* Whether the successor has just begun to serve: from now on this process only drains. Call it
  * before children are reaped. */
 bool server_management_has_successor(struct server_management *management);
+
+/* The logs were opened again. A predecessor that still drains does the same: the operator does not
+ * know its id. */
+void server_management_rotated(const struct server_management *management);
 
 /* Ends a successor that is starting. */
 void server_management_abandon(struct server_management *management);

@@ -11,13 +11,12 @@
 #include "server/management.h"
 #include "server/page.h"
 #include "server/pidfile.h"
+#include "server/report.h"
 #include "server/stats.h"
+#include "server/trial.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,18 +32,16 @@ struct master {
     struct server_management management;
     struct server_stats stats;
     struct server_page page;
+    struct server_look look;
+    struct server_trial trial; /* before a generation */
     int signal_fd;
     bool has_terminal;
     bool announced;                   /* a generation has served, and the readiness was reported */
     bool stopping, failed, abandoned; /* abandoned: since the stop began, a worker did not end */
     bool reload_again;                /* a reload was requested during another one */
-    enum server_follow following;     /* why `starting` has the present configuration */
-    uint64_t drain_ns; /* the end of drain-delay after a stop request; 0: no delay runs */
-
-    /* The problems of the reload under way, in lines, for the client; NULL: no reload. */
-    FILE *report;
-    char *report_text;
-    size_t report_len;
+    enum server_follow following;     /* why a generation with the present configuration follows */
+    uint64_t drain_ns;           /* the end of drain-delay after a stop request; 0: no delay runs */
+    struct server_report report; /* of the reload under way */
 };
 
 /* In a new worker process, or in the process of the statistics page. */
@@ -52,6 +49,7 @@ static void leave_master(void *context, const struct server_generation *g)
 {
     struct master *m = context;
     close(m->signal_fd);
+    server_errand_close(&m->look.errand);
     server_pidfile_leave(&m->pidfiles);
     server_management_leave(&m->management, g && g->tls.server);
     for (struct server_generation *other = m->generations; other; other = other->next)
@@ -80,24 +78,11 @@ static void announce(struct master *m, const struct server_generation *g)
 
 /* ---- reloading ---- */
 
-static bool begin_reload(struct master *m);
-
-/* The end of every reload, good or not. The problems are lines in report_text. */
+/* The end of every reload. A client that has requested it during another one waits for the next. */
 static void finish_reload(struct master *m, bool good)
 {
-    if (!m->report || fclose(m->report) != 0)
-        m->report_len = 0;
-    char nothing[] = "", text[SERVER_SUMMARY_MAX];
-    char *report = m->report_len > 0 ? m->report_text : nothing;
-    server_generations_describe(m->serving, text);
-    if (!m->reload_again) /* else the clients wait for the outcome of the next reload */
-        server_management_reloaded(&m->management, good, report, text);
-    server_generations_log_reload(good ? m->serving : NULL, report); /* joins the lines */
-    server_stats_reloaded(&m->stats, good ? NULL : report);
-    free(m->report_text);
-    m->report = NULL;
-    m->report_text = NULL;
-    m->report_len = 0;
+    server_report_end(&m->report, good, m->serving, m->reload_again ? NULL : &m->management,
+                      &m->stats);
 }
 
 /* A generation, the first or a later one, has begun to serve. */
@@ -137,8 +122,8 @@ static void refuse_generation(struct master *m, const struct server_generation *
     if (m->following != FOLLOW_NONE) {
         server_follow_refuse(m->following, m->serving, g, why, &m->stats);
         m->following = FOLLOW_NONE;
-    } else if (m->report) {
-        fprintf(m->report, "weir: %s\n", why);
+    } else if (m->announced) {
+        server_report_say(&m->report, why);
         finish_reload(m, false);
     } else {
         log_error_twice("%s", why); /* the operator who starts the server reads no log yet */
@@ -169,21 +154,10 @@ static void switch_generation(struct master *m)
     m->starting = NULL;
     server_pidfile_commit(&m->pidfiles, m->serving->config->pid_file);
     server_page_commit(&m->page);
+    server_look_forget(&m->look); /* a late result would look like a change */
     if (old)
         server_generation_drain(old, &m->addresses);
     report_serving(m);
-}
-
-static void check_starting(struct master *m)
-{
-    if (m->starting && m->starting->failed)
-        abandon_starting(m);
-    else if (m->starting && server_generation_is_ready(m->starting))
-        switch_generation(m);
-    if (m->reload_again && !m->starting && !m->stopping) {
-        m->reload_again = false;
-        (void)begin_reload(m);
-    }
 }
 
 /* Takes `store`. */
@@ -206,62 +180,84 @@ static void start_generation(struct master *m, struct config_store *store)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
 }
 
-/* If a folder, a certificate or a list of users was replaced, starts a generation with the same
- * configuration, which reads all of them again. */
-static void follow_disk(struct master *m)
+/* Whether changes on the disk are looked for. While a process waits for a disk that the
+ * configuration names, no generation could begin. */
+static bool follows_disk(const struct master *m)
 {
-    if (!m->serving || m->starting || m->stopping ||
-        server_management_is_upgrading(&m->management) ||
-        server_generations_count(m->generations) >= SERVER_GENERATIONS_MAX)
-        return;
-    m->following = server_follow_check(m->serving, os_clock_now_ns());
-    server_stats_folders(&m->stats, m->serving->roots.gone);
-    if (m->following != FOLLOW_NONE)
-        start_generation(m, config_read_share(m->serving->store));
+    return m->serving && !m->starting && !m->stopping && !server_trial_is_open(&m->trial) &&
+           !server_management_is_upgrading(&m->management) &&
+           server_generations_count(m->generations) < SERVER_GENERATIONS_MAX;
 }
 
-/* Reads the configuration again. If it can be used, starts a generation that replaces the present
- * one; finish_reload reports the outcome. False: a reload is not possible now. */
+/* If a folder, a certificate or a list of users was replaced, a generation with the same
+ * configuration follows, which reads all of them again. */
+static void follow_disk(struct master *m)
+{
+    const uint64_t now_ns = os_clock_now_ns();
+    if (!m->stopping)
+        server_look_tick(&m->look, now_ns);
+    if (!follows_disk(m))
+        return;
+    m->following = server_follow_check(m->serving, &m->look, now_ns);
+    server_stats_folders(&m->stats, m->serving->roots.gone);
+    if (m->following != FOLLOW_NONE)
+        server_trial_begin(&m->trial, m->launch, m->serving->store, &m->management.tickets, now_ns);
+}
+
+/* finish_reload reports the outcome. False: a reload is not possible now. */
 static bool begin_reload(struct master *m)
 {
     if (m->stopping || server_management_is_upgrading(&m->management))
         return false;
-    if (m->starting) {
-        m->reload_again = true;
+    m->reload_again = m->starting || server_trial_is_awaited(&m->trial);
+    if (m->reload_again)
         return true;
-    }
     server_management_reloading(&m->management);
-    m->report = open_memstream(&m->report_text, &m->report_len);
-    if (!m->report) {
-        finish_reload(m, false);
-        return true;
-    }
-    unsigned there_are = server_generations_count(m->generations);
-    if (there_are >= SERVER_GENERATIONS_MAX) {
-        fprintf(m->report,
-                "weir: %u earlier configurations still have connections; try again later\n",
-                there_are - 1);
-        finish_reload(m, false);
-        return true;
-    }
-    struct config_store *store = m->launch->read(m->launch->context);
-    config_read_print_problems(store, m->report);
-    if (config_read_errors(store) == 0) {
+    server_report_begin(&m->report);
+    if (server_generations_count(m->generations) >= SERVER_GENERATIONS_MAX)
+        refuse_generation(
+            m, NULL, "too many earlier configurations still have connections; try again later");
+    else
+        server_trial_begin(&m->trial, m->launch, NULL, &m->management.tickets, os_clock_now_ns());
+    return true;
+}
+
+/* Has the present configuration used again, or reads it anew for a reload. */
+static void use_configuration(struct master *m)
+{
+    const bool anew = m->following == FOLLOW_NONE;
+    struct config_store *store = anew ? m->launch->read(m->launch->context)
+                                      : config_read_share(m->serving->store);
+    if (!anew || server_report_read(&m->report, store)) {
         start_generation(m, store);
     } else {
         config_read_free(store);
         finish_reload(m, false);
     }
-    return true;
+}
+
+static void check_trial(struct master *m)
+{
+    const enum server_trial_result result = server_trial_result(&m->trial, os_clock_now_ns());
+    if (result == TRIAL_PASSED)
+        use_configuration(m);
+    else if (result == TRIAL_FAILED)
+        refuse_generation(m, NULL, server_trial_why);
+}
+
+static void check_starting(struct master *m)
+{
+    if (m->starting && m->starting->failed)
+        abandon_starting(m);
+    else if (m->starting && server_generation_is_ready(m->starting))
+        switch_generation(m);
+    if (m->reload_again && !m->starting && !server_trial_is_awaited(&m->trial) && !m->stopping) {
+        m->reload_again = false;
+        (void)begin_reload(m);
+    }
 }
 
 /* ---- stopping ---- */
-
-/* With a successor there is no delay: the addresses stay open. */
-static uint64_t drain_delay_of(const struct master *m)
-{
-    return m->serving && !m->addresses.handed_over ? m->serving->config->drain_delay_ns : 0;
-}
 
 static void drain_serving(struct master *m)
 {
@@ -275,7 +271,8 @@ static void drain_serving(struct master *m)
 static void begin_stop(struct master *m, bool drain)
 {
     drain = drain && !m->stopping;
-    uint64_t delay_ns = drain ? drain_delay_of(m) : 0;
+    const bool delays = drain && m->serving && !m->addresses.handed_over; /* else they stay open */
+    const uint64_t delay_ns = delays ? m->serving->config->drain_delay_ns : 0;
     m->drain_ns = delay_ns > 0 ? os_clock_now_ns() + delay_ns : 0;
     if (delay_ns > 0)
         log_error(LOG_INFO,
@@ -286,11 +283,12 @@ static void begin_stop(struct master *m, bool drain)
     m->reload_again = false;
     m->following = FOLLOW_NONE;
     m->starting = NULL;
+    server_trial_abandon(&m->trial);
     server_page_cancel(&m->page);
     server_stats_stopping(&m->stats);
     server_management_abandon(&m->management);
-    if (m->report) {
-        fprintf(m->report, "weir: the server is stopping\n");
+    if (m->report.out) {
+        server_report_say(&m->report, "the server is stopping");
         finish_reload(m, false);
     }
     server_management_stopping(&m->management);
@@ -307,7 +305,7 @@ static void begin_stop(struct master *m, bool drain)
 /* Replaces the binary with the present content of its file. */
 static void begin_upgrade(struct master *m)
 {
-    if (m->stopping || m->starting)
+    if (m->stopping || m->starting || server_trial_is_awaited(&m->trial))
         log_error(LOG_WARNING, "SIGUSR2 is ignored: the server is starting, reloading or stopping");
     else
         server_management_upgrade(&m->management, &m->addresses, &m->page.addresses);
@@ -349,7 +347,8 @@ static void reap_children(struct master *m)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (server_page_reap(&m->page, pid, status))
+        if (server_page_reap(&m->page, pid, status) || server_errand_reap(&m->look.errand, pid) ||
+            server_errand_reap(&m->trial.errand, pid))
             continue;
         server_upgrade_reaped(&m->management.upgrade, pid);
         server_stats_reaped(&m->stats, pid, status);
@@ -357,12 +356,10 @@ static void reap_children(struct master *m)
     }
 }
 
-/* After an upgrade the predecessor drains. The operator does not know its id. */
 static void rotate_logs(struct master *m)
 {
     server_stats_rotated(&m->stats, server_generations_rotate_logs(m->generations, &m->page));
-    if (m->management.predecessor > 0 && getppid() == m->management.predecessor)
-        (void)kill(m->management.predecessor, SIGUSR1);
+    server_management_rotated(&m->management);
 }
 
 static void handle_signal(struct master *m, int signal)
@@ -426,7 +423,9 @@ static int loop_wait_ms(struct master *m)
     due = server_page_tick(&m->page, &m->host, due);
     due = server_pidfile_tick(&m->pidfiles, due);
     due = m->drain_ns > 0 && m->drain_ns < due ? m->drain_ns : due;
-    if (m->serving && !m->starting && !m->stopping)
+    due = server_look_due_ns(&m->look, os_clock_now_ns(), due);
+    due = server_trial_due_ns(&m->trial, due);
+    if (follows_disk(m))
         due = server_follow_due_ns(m->serving, due);
     uint64_t its = server_generations_due_ns(m->generations);
     due = its < due ? its : due;
@@ -438,6 +437,7 @@ static void supervise(struct master *m)
     while (m->generations) {
         struct pollfd ends[ENDS_MAX];
         server_generations_tick(m->generations, &m->addresses, &m->host);
+        check_trial(m);
         check_starting(m);
         follow_disk(m);
         if (m->drain_ns > 0 && os_clock_now_ns() >= m->drain_ns)
@@ -460,12 +460,9 @@ static void supervise(struct master *m)
 /* Opens the signal descriptor, and takes the descriptors that the environment names. */
 static int open_management(struct master *m, const struct server_management_master *asked)
 {
-    const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD };
-    m->signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
-    if (m->signal_fd < 0) {
-        log_error(LOG_ERROR, "cannot receive signals: %s", strerror(-m->signal_fd));
+    m->signal_fd = server_management_open_signals();
+    if (m->signal_fd < 0)
         return m->signal_fd;
-    }
     int rc = server_management_open(&m->management, asked, m->launch->ready_fd);
     return rc < 0 ? rc : server_listeners_adopt(&m->addresses, &m->management.inherited);
 }
@@ -474,7 +471,9 @@ int server_master_run(struct config_store *store, const struct server_master_lau
 {
     struct master m = { .launch = launch,
                         .has_terminal = isatty(STDERR_FILENO) == 1,
-                        .page = SERVER_PAGE_NONE };
+                        .page = SERVER_PAGE_NONE,
+                        .look = SERVER_LOOK_NONE,
+                        .trial = SERVER_TRIAL_NONE };
     const struct server_management_master asked = { .reload = asked_to_reload,
                                                     .stop = asked_to_stop,
                                                     .serving = asked_for_listeners,
@@ -490,6 +489,7 @@ int server_master_run(struct config_store *store, const struct server_master_lau
     if (m.starting)
         server_management_listen(&m.management, m.starting->config->control);
     supervise(&m);
+    server_look_forget(&m.look);
     server_page_end(&m.page);
     server_stats_end(&m.stats);
     server_pidfile_remove(&m.pidfiles);

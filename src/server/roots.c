@@ -7,27 +7,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 /* With the start of the workers and `drain-idle`, a replaced folder is served within a second. */
 enum { EVERY_MS = 250, POSTPONED_MS = 10000 };
 
-/* What a name stands for now. False: no folder. */
-static bool identify(const char *name, struct server_root *ret_root)
-{
-    struct stat status;
-    if (stat(name, &status) < 0 || !S_ISDIR(status.st_mode))
-        return false;
-    *ret_root =
-        (struct server_root){ .name = name, .device = status.st_dev, .inode = status.st_ino };
-    return true;
-}
-
 static void note_folder(struct server_roots *roots, const char *name)
 {
-    struct server_root *root = &roots->each[roots->count++];
-    if (!identify(name, root))
-        *root = (struct server_root){ .name = name };
+    roots->each[roots->count++] =
+        (struct server_root){ .name = name, .opened = server_look_now(name) };
 }
 
 static void note_site(struct server_roots *roots, const struct config_site *site)
@@ -73,7 +60,13 @@ static void note_presence(struct server_roots *roots, struct server_root *root, 
     report_presence(root);
 }
 
-const char *server_roots_moved(struct server_roots *roots, uint64_t now_ns)
+static bool is_another(const struct server_identity *a, const struct server_identity *b)
+{
+    return a->inode != b->inode || a->device != b->device;
+}
+
+const char *server_roots_moved(struct server_roots *roots, struct server_look *look,
+                               uint64_t now_ns)
 {
     if (now_ns < roots->due_ns)
         return NULL;
@@ -81,12 +74,13 @@ const char *server_roots_moved(struct server_roots *roots, uint64_t now_ns)
     const char *moved = NULL;
     for (unsigned i = 0; i < roots->count; i++) {
         struct server_root *then = &roots->each[i];
-        struct server_root now;
-        const bool found = identify(then->name, &now);
-        if (found && (now.inode != then->inode || now.device != then->device))
+        struct server_identity now;
+        if (!server_look_at(look, then->name, &then->opened, &now))
+            continue;
+        if (now.is_folder && is_another(&now, &then->opened))
             moved = then->name; /* a generation that opens it follows */
         else
-            note_presence(roots, then, !found);
+            note_presence(roots, then, !now.is_folder);
     }
     return moved;
 }

@@ -11,15 +11,15 @@
 #pragma once
 
 #include "config/config.h"
+#include "server/look.h"
 
 #include <sys/types.h>
 
 /* What a name stood for. */
 struct server_root {
     const char *name; /* of the folder; borrowed from the configuration */
-    dev_t device;
-    ino_t inode; /* 0: there was no folder */
-    bool gone;   /* the name has no folder now */
+    struct server_identity opened;
+    bool gone; /* the name has no folder now */
 };
 
 struct server_roots {
@@ -35,7 +35,8 @@ MUST_USE int server_roots_note(struct server_roots *roots, const struct config *
 
 /* At due_ns: whether a name stands for another folder. NULL: none, or it is too early. Logs names
  * that have lost their folder or have it back. */
-const char *server_roots_moved(struct server_roots *roots, uint64_t now_ns);
+const char *server_roots_moved(struct server_roots *roots, struct server_look *look,
+                               uint64_t now_ns);
 
 /* The folder cannot be served now: the next comparison is made after a longer time. */
 void server_roots_postpone(struct server_roots *roots, uint64_t now_ns);

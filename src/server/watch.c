@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* An operator replaces a certificate and then its key, in two steps. Files are used that have been
  * the same for SETTLE_MS. */
@@ -24,30 +23,21 @@ static uint64_t next_look_ns(const struct server_watch *watch, bool waits, uint6
     return now_ns + (waits ? settle_ms : every_ms) * DURATION_MS;
 }
 
-static struct server_watch_identity identify(const char *path)
-{
-    struct stat status;
-    if (stat(path, &status) < 0)
-        return (struct server_watch_identity){ 0 };
-    return (struct server_watch_identity){ status.st_dev, status.st_ino, status.st_size,
-                                           status.st_mtim };
-}
-
-/* Whether a file is absent in a folder that is there. A folder that is absent is probably being
+/* Whether a folder holds the absent file `path`. A folder that is absent is probably being
  * replaced. */
-static bool is_gone(const char *path)
+static bool has_folder(struct server_look *look, const char *path)
 {
     char folder[PATH_MAX];
-    struct stat status;
+    struct server_identity found;
     const char *slash = strrchr(path, '/');
     if (!slash || (size_t)(slash - path) >= sizeof(folder))
         return true;
     memcpy(folder, path, (size_t)(slash - path));
     folder[slash - path] = '\0';
-    return stat(path, &status) < 0 && stat(folder, &status) == 0;
+    return server_look_at(look, folder, &(struct server_identity){ 0 }, &found) && found.inode > 0;
 }
 
-static bool is_same(const struct server_watch_identity *a, const struct server_watch_identity *b)
+static bool is_same(const struct server_identity *a, const struct server_identity *b)
 {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
            a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
@@ -62,7 +52,7 @@ int server_watch_add(struct server_watch *watch, const char *path)
     watch->files = files;
     struct server_watch_file *file = &files[watch->count++];
     file->path = path;
-    file->used = file->seen = identify(path);
+    file->used = file->seen = server_look_now(path);
     watch->due_ns = next_look_ns(watch, false, os_clock_now_ns());
     return 0;
 }
@@ -73,22 +63,28 @@ void server_watch_close(struct server_watch *watch)
     *watch = (struct server_watch){ 0 };
 }
 
-const char *server_watch_changed(struct server_watch *watch, uint64_t now_ns)
+const char *server_watch_changed(struct server_watch *watch, struct server_look *look,
+                                 uint64_t now_ns)
 {
     const char *changed = NULL;
-    bool settled = true;
+    bool settled = true, known = true;
     if (watch->count == 0 || now_ns < watch->due_ns)
         return NULL;
     for (size_t i = 0; i < watch->count; i++) {
         struct server_watch_file *file = &watch->files[i];
-        struct server_watch_identity now = identify(file->path);
+        struct server_identity now;
+        if (!server_look_at(look, file->path, &file->used, &now)) {
+            known = false;
+            continue;
+        }
         settled = settled && is_same(&now, &file->seen);
         file->seen = now;
-        if (!is_same(&now, &file->used) && (now.inode > 0 || (watch->quick && is_gone(file->path))))
+        if (!is_same(&now, &file->used) &&
+            (now.inode > 0 || (watch->quick && has_folder(look, file->path))))
             changed = file->path;
     }
-    bool waits = changed && !settled;
-    watch->due_ns = next_look_ns(watch, waits, now_ns);
+    const bool waits = changed && !settled;
+    watch->due_ns = next_look_ns(watch, waits || !known, now_ns);
     return waits ? NULL : changed;
 }
 

@@ -6,25 +6,15 @@
  */
 #pragma once
 
-#include "base/check.h"
+#include "server/look.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
-#include <time.h>
-
-/* What a path stood for. */
-struct server_watch_identity {
-    dev_t device;
-    ino_t inode; /* 0: there was no file */
-    off_t size;
-    struct timespec changed;
-};
 
 struct server_watch_file {
     const char *path; /* borrowed from the configuration */
-    struct server_watch_identity used, seen;
+    struct server_identity used, seen;
 };
 
 /* Zeroed: no file. */
@@ -43,7 +33,8 @@ void server_watch_close(struct server_watch *watch);
 /* At due_ns: the path of a file that is another than the one in use, and no longer changes. NULL:
  * none, or it is too early. A file that is absent changes nothing. In a quick watch it is a change
  * if its folder is there. */
-const char *server_watch_changed(struct server_watch *watch, uint64_t now_ns);
+const char *server_watch_changed(struct server_watch *watch, struct server_look *look,
+                                 uint64_t now_ns);
 
 /* The present files cannot be used, and `refused`, of the same configuration, has tried them. They
  * are tried again after their next change. */

@@ -34,7 +34,9 @@ atexit.register(shutil.rmtree, RUNTIME, ignore_errors=True)
 # unless a test requests it. The variable overrides a configuration file: a test with such a file
 # clears the variable.
 os.environ["WEIR_STATS_LISTEN"] = "off"
-STATISTICS = "weir-stats"  # the page's process, as the kernel names it
+# The processes of the master that are no workers, as the kernel names them.
+STATISTICS = "weir-stats"  # of the statistics page
+ERRAND = "weir-disk"  # looks at a disk, and ends
 
 
 @functools.cache
@@ -139,10 +141,10 @@ class Server:
         return master
 
     def workers(self) -> list[Process]:
-        """The children of the master, without the process of the statistics page."""
+        """The children of the master that serve."""
         children = self.master.children()
         self.seen.update(children)
-        return [child for child in children if child.comm != STATISTICS]
+        return [child for child in children if child.comm not in (STATISTICS, ERRAND)]
 
     def messages(self) -> str:
         return self.stderr.read_text(errors="replace")

@@ -486,3 +486,79 @@ def test_a_client_may_leave_while_the_disk_hangs(disk: SlowDisk, on_disk: Server
     with connect(on_disk.address) as other:
         other.send(head("/large-1.bin"))
         assert other.read().body == LARGE
+
+
+# ---- the master looks at the names of a disk that does not answer ----
+
+
+@pytest.fixture
+def followed(
+    disk: SlowDisk, site: Path, server: ServerFactory, tmp_path: Path, pair: Pair
+) -> Server:
+    """A server that reads rules from the slow disk, and is told that the disk says nothing."""
+    (tmp_path / "source/_headers").write_text("/*\n  X-Rules: old\n")
+    settings = settings_of(disk, site, tmp_path, pair, "drain-timeout = 2s\nkill-timeout = 10s")
+    settings.write_text(f"{settings.read_text()}\nsite-rules = on\n")
+    return server("-c", str(settings), folder=None, wrapper=disk.inside)
+
+
+def rules_of(running: Server) -> str | None:
+    with connect(running.address) as to:
+        to.send(head("/cold-0.txt"))
+        return to.read().get("X-Rules")
+
+
+master_alone = pytest.mark.parametrize("model", ["epoll"])
+
+
+@master_alone
+def test_the_master_works_while_a_disk_says_nothing(disk: SlowDisk, followed: Server) -> None:
+    disk.silence()
+    disk.wait_held("GETATTR", "_headers")
+    assert weir_stats("--json", str(followed.popen.pid)).returncode == 0
+    good, text = reload(followed)
+    assert not good
+    assert "does not answer" in text
+    with connect(followed.address) as other:
+        assert other.get("/hello.txt").body == b"hello\n"
+    wait_until(lambda: "_headers does not answer" in followed.messages(), followed.messages)
+    disk.release()
+    wait_until(lambda: "_headers answers again" in followed.messages(), followed.messages)
+    wait_until(lambda: reload(followed)[0], followed.messages)  # its process may still wait
+
+
+@master_alone
+def test_a_site_can_be_removed_while_its_disk_says_nothing(
+    disk: SlowDisk, followed: Server, site: Path, tmp_path: Path
+) -> None:
+    disk.silence()
+    disk.wait_held("GETATTR", "_headers")
+    assert not reload(followed)[0]
+    (tmp_path / "weir.conf").write_text(f"[site fast]\nroot = {site}\n")
+    good, text = reload(followed)
+    assert good, text
+    with connect(followed.address) as other:
+        assert other.get("/hello.txt").body == b"hello\n"
+    disk.release()
+
+
+@master_alone
+def test_a_server_stops_while_a_disk_says_nothing(disk: SlowDisk, followed: Server) -> None:
+    disk.silence()
+    disk.wait_held("GETATTR", "_headers")
+    processes = followed.master.descendants()
+    followed.signal(signal.SIGTERM)
+    assert followed.wait() == 0  # although a process of it still waits
+    disk.release()
+    wait_until(lambda: not any(process.alive for process in processes), followed.messages)
+
+
+@master_alone
+def test_rules_on_another_machine_are_followed(
+    disk: SlowDisk, followed: Server, tmp_path: Path
+) -> None:
+    assert rules_of(followed) == "old"
+    (tmp_path / "source/_headers").write_text("/*\n  X-Rules: newer\n")
+    disk.silence()  # the kernel drops the attributes that it knows
+    disk.release()
+    wait_until(lambda: rules_of(followed) == "newer", followed.messages)

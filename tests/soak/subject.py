@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.e2e.running import STATISTICS, Process, Server, start
+from tests.e2e.running import ERRAND, STATISTICS, Process, Server, start
 from tests.e2e.statistics import Numbers, read
 from tests.waiting import wait_until
 
@@ -196,7 +196,7 @@ class Subject:
         return [self.master(), *self.master().descendants()]
 
     def workers(self) -> list[Process]:
-        return [each for each in self.master().children() if each.comm != STATISTICS]
+        return [each for each in self.master().children() if each.comm not in (STATISTICS, ERRAND)]
 
     def numbers(self) -> Numbers:
         return read(self.pid)

@@ -309,12 +309,16 @@ static void assert_same_file(const struct stat *a, const struct stat *b)
 
 static void knows_a_file_in_memory_without_a_question(void **state)
 {
-    const struct roots *roots = *state;
+    struct roots *roots = *state;
     struct stat asked, remembered;
+    const char *path = tree_absolute(&roots->tree, "root/to_file"); /* a link is followed */
 
     const int fd = os_file_open_beneath(roots->fd, "file");
     assert_int_equal(os_file_stat(fd, &asked), 0);
     assert_int_equal(os_file_stat_cached(fd, &remembered), 0);
+    assert_same_file(&asked, &remembered);
+    assert_int_equal(os_file_stat_path(AT_FDCWD, path, &asked), 0);
+    assert_int_equal(os_file_stat_remembered(path, &remembered), 0);
     assert_same_file(&asked, &remembered);
     assert_int_equal(os_file_stat_cached(-1, &remembered), -EBADF);
     os_file_close(fd);

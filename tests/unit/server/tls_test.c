@@ -11,6 +11,9 @@
 
 #define SECOND UINT64_C(1000000000)
 
+/* No process looks at a disk here: what the kernel has just written is in memory. */
+static struct server_look look = { .errand = { -1, 0 } };
+
 static const char *const none[] = { NULL };
 static const char *const https[] = { "127.0.0.1:80", "https://127.0.0.1:8443", NULL };
 static const char *const http[] = { "127.0.0.1:80", NULL };
@@ -213,13 +216,15 @@ static void a_change_counts_when_it_has_settled(void **state)
     open_tls(f);
     uint64_t due_ns = f->tls.watch.due_ns;
     tree_write(&f->tree, "a.key", "another");
-    assert_null(server_watch_changed(&f->tls.watch, due_ns - 1));
-    assert_null(server_watch_changed(&f->tls.watch, due_ns)); /* the first look sees a change */
+    assert_null(server_watch_changed(&f->tls.watch, &look, due_ns - 1));
+    assert_null(
+        server_watch_changed(&f->tls.watch, &look, due_ns)); /* the first look sees a change */
     assert_int_equal(f->tls.watch.due_ns, due_ns + SECOND);
-    assert_null(server_watch_changed(&f->tls.watch, due_ns));
+    assert_null(server_watch_changed(&f->tls.watch, &look, due_ns));
     tree_write(&f->tree, "a.crt", "another, too");
-    assert_null(server_watch_changed(&f->tls.watch, due_ns + SECOND)); /* and a further one */
-    const char *changed = server_watch_changed(&f->tls.watch, due_ns + 2 * SECOND);
+    assert_null(
+        server_watch_changed(&f->tls.watch, &look, due_ns + SECOND)); /* and a further one */
+    const char *changed = server_watch_changed(&f->tls.watch, &look, due_ns + 2 * SECOND);
     assert_non_null(changed);
     assert_string_equal(changed, f->keys[0][0]);
     assert_int_equal(f->tls.watch.due_ns, due_ns + 7 * SECOND);
@@ -231,7 +236,7 @@ static void an_absent_file_changes_nothing(void **state)
     open_tls(f);
     tree_remove_file(&f->tree, "a.key");
     for (unsigned i = 0; i < 3; i++)
-        assert_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
+        assert_null(server_watch_changed(&f->tls.watch, &look, f->tls.watch.due_ns));
 }
 
 static void refused_files_are_tried_again_after_their_next_change(void **state)
@@ -241,16 +246,16 @@ static void refused_files_are_tried_again_after_their_next_change(void **state)
     char why[TLS_WHY_MAX];
     open_tls(f);
     tree_write(&f->tree, "a.key", "broken");
-    assert_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
-    assert_non_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
+    assert_null(server_watch_changed(&f->tls.watch, &look, f->tls.watch.due_ns));
+    assert_non_null(server_watch_changed(&f->tls.watch, &look, f->tls.watch.due_ns));
     assert_int_equal(server_tls_open(&refused, &f->config, &f->tickets, why), -EINVAL);
     server_watch_postpone(&f->tls.watch, &refused.watch);
     server_tls_close(&refused);
     for (unsigned i = 0; i < 3; i++)
-        assert_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
+        assert_null(server_watch_changed(&f->tls.watch, &look, f->tls.watch.due_ns));
     tree_write(&f->tree, "a.key", "broken otherwise");
-    assert_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
-    assert_non_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
+    assert_null(server_watch_changed(&f->tls.watch, &look, f->tls.watch.due_ns));
+    assert_non_null(server_watch_changed(&f->tls.watch, &look, f->tls.watch.due_ns));
 }
 
 #define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
