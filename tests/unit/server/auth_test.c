@@ -21,7 +21,7 @@ struct fixture {
 };
 
 /* No process looks at a disk here: what the kernel has just written is in memory. */
-static struct server_look look = { .errand = { -1, 0 } };
+static struct server_look look = { .errand = { .fd = -1 } };
 
 static int set_up(void **state)
 {

@@ -12,7 +12,7 @@
 #define SECOND UINT64_C(1000000000)
 
 /* No process looks at a disk here: what the kernel has just written is in memory. */
-static struct server_look look = { .errand = { -1, 0 } };
+static struct server_look look = { .errand = { .fd = -1 } };
 
 static const char *const none[] = { NULL };
 static const char *const https[] = { "127.0.0.1:80", "https://127.0.0.1:8443", NULL };
