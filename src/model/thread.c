@@ -59,8 +59,9 @@ struct threads {
     int drain_fd; /* model/pump.h */
     unsigned slots_max;
     unsigned slots_made;  /* slots that have ever been used */
-    pthread_mutex_t lock; /* guards `free`, and `fd` in the slots */
+    pthread_mutex_t lock; /* guards what follows, and `fd` in the slots */
     struct slot *free;
+    struct session_spares spares; /* a slot without a client keeps no memory */
 };
 
 static struct slot *slot_at(const struct threads *t, unsigned index)
@@ -74,7 +75,9 @@ static struct slot *slot_at(const struct threads *t, unsigned index)
 static void release_slot(struct slot *slot)
 {
     struct threads *t = slot->all;
+    session_thread_shrink(&slot->thread);
     CHECK(pthread_mutex_lock(&t->lock) == 0);
+    session_spares_give(&t->spares, &slot->thread);
     slot->fd = -1;
     slot->next = t->free;
     t->free = slot;
@@ -153,9 +156,11 @@ static struct slot *take_slot(struct threads *t)
     return slot;
 }
 
-static void set_fd(struct slot *slot, int fd)
+/* A client begins in the slot, and other threads may shut `fd` down. */
+static void open_slot(struct slot *slot, int fd)
 {
     CHECK(pthread_mutex_lock(&slot->all->lock) == 0);
+    session_spares_take(&slot->all->spares, &slot->thread);
     slot->fd = fd;
     CHECK(pthread_mutex_unlock(&slot->all->lock) == 0);
 }
@@ -172,7 +177,7 @@ static bool start_client(struct model_reactor *r, int fd, struct session_origin 
         model_pump_init(&slot->pump, fd, t->drain_fd, t->server->drain_idle_ns, r->loop.now_ns);
         slot->displaced = false;
         slot->origin = origin;
-        set_fd(slot, fd);
+        open_slot(slot, fd);
         rc = start_thread(slot);
         if (rc < 0)
             release_slot(slot);
@@ -267,6 +272,7 @@ static void end_slots(struct threads *t)
         join_slot(slot_at(t, i));
         session_thread_stop(&slot_at(t, i)->thread);
     }
+    session_spares_trim(&t->spares, 0);
 }
 
 int model_thread_serve(struct server *server)

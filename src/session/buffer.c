@@ -5,15 +5,57 @@
 
 #include <stdlib.h>
 
-enum { SPARE_MAX = 64 }; /* 2 MiB for each thread; more are freed */
+enum { SPARES_MAX = 64 }; /* 2 MiB; more are freed */
+
+/* ---- spares ---- */
+
+static struct session_buffer *take_spare(struct session_spares *spares)
+{
+    struct session_buffer *buffer = spares->buffers;
+    if (__builtin_expect(buffer != NULL, 1)) {
+        spares->buffers = buffer->next;
+        spares->count--;
+    }
+    return buffer;
+}
+
+static void give_spare(struct session_spares *spares, struct session_buffer *buffer)
+{
+    if (spares->count >= SPARES_MAX) {
+        free(buffer);
+        return;
+    }
+    buffer->next = spares->buffers;
+    spares->buffers = buffer;
+    spares->count++;
+}
+
+void session_spares_give(struct session_spares *spares, struct session_thread *thread)
+{
+    struct session_buffer *buffer = take_spare(&thread->spares);
+    if (buffer)
+        give_spare(spares, buffer);
+}
+
+void session_spares_take(struct session_spares *spares, struct session_thread *thread)
+{
+    struct session_buffer *buffer = take_spare(spares);
+    if (buffer)
+        give_spare(&thread->spares, buffer);
+}
+
+void session_spares_trim(struct session_spares *spares, unsigned most)
+{
+    while (spares->count > most)
+        free(take_spare(spares));
+}
+
+/* ---- taking and giving back ---- */
 
 struct session_buffer *session_buffer_take(struct session_thread *thread)
 {
-    struct session_buffer *buffer = thread->spare;
-    if (__builtin_expect(buffer != NULL, 1)) {
-        thread->spare = buffer->next;
-        thread->spare_count--;
-    } else {
+    struct session_buffer *buffer = take_spare(&thread->spares);
+    if (__builtin_expect(!buffer, 0)) {
         buffer = malloc(sizeof(*buffer));
         if (!buffer)
             return NULL;
@@ -32,22 +74,7 @@ struct session_buffer *session_buffer_take(struct session_thread *thread)
 void session_buffer_give(struct session_thread *thread, struct session_buffer *buffer)
 {
     CHECK(!buffer->answer.open && !buffer->lines);
-    if (thread->spare_count >= SPARE_MAX) {
-        free(buffer);
-        return;
-    }
-    buffer->next = thread->spare;
-    thread->spare = buffer;
-    thread->spare_count++;
-}
-
-void session_buffer_free(struct session_buffer *spare)
-{
-    while (spare) {
-        struct session_buffer *next = spare->next;
-        free(spare);
-        spare = next;
-    }
+    give_spare(&thread->spares, buffer);
 }
 
 static size_t smaller_size(size_t a, size_t b)

@@ -97,7 +97,7 @@ struct session_loan {
 };
 
 struct session_buffer {
-    struct session_buffer *next; /* the next spare buffer of the thread */
+    struct session_buffer *next; /* the next spare buffer */
     size_t at, len;              /* staged and unsent: bytes[at .. len) */
 
     unsigned loan_at, loan_count; /* unsent: loan[loan_at .. loan_count). A spare buffer has none */
@@ -167,6 +167,3 @@ static inline size_t session_buffer_end(const struct session_buffer *out)
 /* Stages the last bytes of a file. False when it is no longer the file whose length was
  * announced. */
 bool session_buffer_stage_tail(struct session_buffer *out);
-
-/* Frees a chain of spare buffers. */
-void session_buffer_free(struct session_buffer *spare);

@@ -133,13 +133,9 @@ void session_thread_inherit(struct session_thread *thread)
     thread->log_due_ns = 0;
 }
 
-void session_thread_stop(struct session_thread *thread)
+/* Frees what the thread keeps for its next session, but for its spare buffers. */
+static void free_unused(struct session_thread *thread)
 {
-    log_access_stop(&thread->own_log);
-    drop_fetched(thread);
-    session_buffer_free(thread->spare);
-    thread->spare = NULL;
-    thread->spare_count = 0;
     tls_chunks_free(&thread->tls_chunks);
     free(thread->tls_plain);
     thread->tls_plain = NULL;
@@ -151,9 +147,23 @@ void session_thread_stop(struct session_thread *thread)
     thread->file_bytes = NULL;
     session_pages_forget(thread->pages_known);
     thread->pages_known = NULL;
+}
+
+void session_thread_stop(struct session_thread *thread)
+{
+    log_access_stop(&thread->own_log);
+    drop_fetched(thread);
+    session_spares_trim(&thread->spares, 0);
+    free_unused(thread);
     site_cache_offline(thread->reader);
     session_tally_publish(thread->shared);
     stats_writer_close(&thread->stats);
+}
+
+void session_thread_shrink(struct session_thread *thread)
+{
+    session_spares_trim(&thread->spares, 1);
+    free_unused(thread);
 }
 
 void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t wall_s)

@@ -105,6 +105,12 @@ enum { SESSION_FILE_BYTES = 64 * 1024 };
 /* The fewest bytes that count as progress. */
 enum { SESSION_SEND_STEP = 4096 };
 
+/* Output buffers that no session uses, the newest first. Zeroed: none. */
+struct session_spares {
+    struct session_buffer *buffers;
+    unsigned count;
+};
+
 struct session_http2_streams;
 struct session_pages_known;
 struct session_trace;
@@ -128,9 +134,8 @@ struct session_thread {
     size_t ok_prefix_len;
     char block_prefix[HTTP2_RESPONSE_STATUS_MAX + HTTP2_RESPONSE_DATE_BYTES]; /* in HPACK */
     size_t block_prefix_len;
-    struct span date_field;       /* "Date: ...\r\n", the end of ok_prefix */
-    struct session_buffer *spare; /* unused output buffers */
-    unsigned spare_count;
+    struct span date_field; /* "Date: ...\r\n", the end of ok_prefix */
+    struct session_spares spares;
     struct tls_chunks tls_chunks; /* unused memory for encrypted output */
     char *tls_plain; /* SESSION_TLS_PLAIN_BYTES for decrypted input; NULL until it is needed */
     struct session_http2_streams *http2_streams; /* unused; NULL: none (session/http2.h) */
@@ -173,6 +178,19 @@ void session_thread_inherit(struct session_thread *thread);
 void session_thread_start_beside(struct session_thread *thread, struct session_thread *owner,
                                  unsigned index);
 void session_thread_share_log(struct session_thread *owner);
+
+/* The only session of a thread has ended. Frees what the thread keeps for the next one, but for one
+ * output buffer. */
+void session_thread_shrink(struct session_thread *thread);
+
+/* Takes the buffer of a thread that has shrunk, and frees it if there are many. */
+void session_spares_give(struct session_spares *spares, struct session_thread *thread);
+
+/* Moves a buffer to a thread, if there is one. */
+void session_spares_take(struct session_spares *spares, struct session_thread *thread);
+
+/* Frees buffers until at most `most` are left. */
+void session_spares_trim(struct session_spares *spares, unsigned most);
 
 /* Call it once for each wake-up, before any session call. Sets the time, ends the turn, releases
  * what it found in the cache, and writes the log when it is due. */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * The loans of a session's output: memory of cache entries that leaves between staged bytes. Their
- * order, short sends, and who has the references to the entries.
+ * order, short sends, and who has the references to the entries. And buffers that pass from thread
+ * to thread.
  */
 #include "session/buffer.h"
+
+#include "session/thread.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -167,6 +170,60 @@ static void an_answer_keeps_its_reference_if_no_loan_needs_it(void **state)
     free(other);
 }
 
+/* ---- spare buffers ---- */
+
+/* As many answers as fill `count` buffers are under way in the thread, and end. */
+static void use_buffers(struct session_thread *thread, unsigned count)
+{
+    struct session_buffer *used[8];
+    assert_true(count <= 8);
+    for (unsigned i = 0; i < count; i++) {
+        used[i] = session_buffer_take(thread);
+        assert_non_null(used[i]);
+    }
+    while (count > 0)
+        session_buffer_give(thread, used[--count]);
+}
+
+static void a_thread_without_a_client_passes_its_buffer_on(void **state)
+{
+    (void)state;
+    static struct session_thread first, second;
+    struct session_spares spares = { NULL, 0 };
+    use_buffers(&first, 3);
+    session_thread_shrink(&first);
+    assert_int_equal(first.spares.count, 1);
+    struct session_buffer *kept = first.spares.buffers;
+    session_spares_give(&spares, &first);
+    assert_int_equal(first.spares.count, 0);
+    assert_null(first.spares.buffers);
+
+    session_spares_take(&spares, &second);
+    assert_int_equal(spares.count, 0);
+    assert_ptr_equal(session_buffer_take(&second), kept);
+    session_buffer_give(&second, kept);
+    session_spares_take(&spares, &second); /* there is none */
+    assert_int_equal(second.spares.count, 1);
+    session_spares_trim(&second.spares, 0);
+}
+
+static void a_crowd_that_has_left_keeps_few_buffers(void **state)
+{
+    (void)state;
+    static struct session_thread crowd[1000];
+    struct session_spares spares = { NULL, 0 };
+    for (unsigned i = 0; i < 1000; i++)
+        use_buffers(&crowd[i], 1);
+    for (unsigned i = 0; i < 1000; i++) {
+        session_thread_shrink(&crowd[i]);
+        session_spares_give(&spares, &crowd[i]);
+        assert_int_equal(crowd[i].spares.count, 0);
+    }
+    assert_in_range(spares.count, 1, 64);
+    session_spares_trim(&spares, 0);
+    assert_null(spares.buffers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +231,8 @@ int main(void)
         cmocka_unit_test(a_loan_that_is_held_has_one_reference_until_it_is_sent),
         cmocka_unit_test(the_reference_of_an_answer_goes_to_its_last_loan),
         cmocka_unit_test(an_answer_keeps_its_reference_if_no_loan_needs_it),
+        cmocka_unit_test(a_thread_without_a_client_passes_its_buffer_on),
+        cmocka_unit_test(a_crowd_that_has_left_keeps_few_buffers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
