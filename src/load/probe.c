@@ -132,7 +132,7 @@ static bool probe_tls(const struct load_plan *plan, const struct load_target *ta
         good = judge_server(plan, target, &c, ending, refusal);
         tls_connection_close(&c);
     }
-    tls_chunks_free(&chunks);
+    tls_chunks_trim(&chunks, 0);
     return good;
 }
 

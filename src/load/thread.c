@@ -81,7 +81,7 @@ void load_thread_done(struct load_thread *thread)
         load_multiplex_free(user->multiplex);
         load_tls_free(user->tls);
     }
-    tls_chunks_free(&thread->chunks);
+    tls_chunks_trim(&thread->chunks, 0);
     load_heap_done(&thread->heap);
     free(thread->users);
     free(thread->free_ring);

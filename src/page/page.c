@@ -266,7 +266,7 @@ int page_run(const struct page_plan *plan)
     if (rc == 0)
         rc = run_page_loop(&page);
     page_numbers_done(&page.shared.numbers);
-    tls_chunks_free(&page.shared.tls.chunks);
+    tls_chunks_trim(&page.shared.tls.chunks, 0);
     if (rc < 0)
         log_error(LOG_ERROR, "the statistics page cannot be served: %s", strerror(-rc));
     return rc < 0 ? 1 : 0;

@@ -136,7 +136,7 @@ void session_thread_inherit(struct session_thread *thread)
 /* Frees what the thread keeps for its next session, but for its spare buffers. */
 static void free_unused(struct session_thread *thread)
 {
-    tls_chunks_free(&thread->tls_chunks);
+    tls_chunks_trim(&thread->tls_chunks, 0);
     free(thread->tls_plain);
     thread->tls_plain = NULL;
     free(thread->http2_streams);
@@ -166,6 +166,16 @@ void session_thread_shrink(struct session_thread *thread)
     free_unused(thread);
 }
 
+/* A thread keeps for its next answers what it used for those before. A burst leaves much more. In
+ * each second with work half of it is freed. */
+static void free_half(struct session_thread *thread)
+{
+    enum { LEAST = 4 };
+    const unsigned buffers = thread->spares.count / 2, chunks = thread->tls_chunks.count / 2;
+    session_spares_trim(&thread->spares, buffers > LEAST ? buffers : LEAST);
+    tls_chunks_trim(&thread->tls_chunks, chunks > LEAST ? chunks : LEAST);
+}
+
 void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t wall_s)
 {
     thread->now_ns = now_ns;
@@ -174,6 +184,7 @@ void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t
     if (wall_s != thread->wall_s) {
         thread->wall_s = wall_s;
         format_second(thread);
+        free_half(thread);
     }
     site_cache_quiesce(thread->reader);
     if (session_thread_due_ns(thread) <= now_ns) {

@@ -32,14 +32,14 @@ static void give_chunk(struct tls_chunks *chunks, struct tls_chunk *chunk)
     chunks->count++;
 }
 
-void tls_chunks_free(struct tls_chunks *chunks)
+void tls_chunks_trim(struct tls_chunks *chunks, unsigned most)
 {
-    while (chunks->spare) {
-        struct tls_chunk *next = chunks->spare->next;
-        free(chunks->spare);
-        chunks->spare = next;
+    while (chunks->count > most) {
+        struct tls_chunk *chunk = chunks->spare;
+        chunks->spare = chunk->next;
+        chunks->count--;
+        free(chunk);
     }
-    chunks->count = 0;
 }
 
 /* The last chunk, with space for `size` bytes. NULL: out of memory. */

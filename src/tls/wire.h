@@ -60,5 +60,5 @@ static inline bool tls_wire_is_empty(const struct tls_wire *wire)
     return !wire->first;
 }
 
-/* Frees the unused chunks. */
-void tls_chunks_free(struct tls_chunks *chunks);
+/* Frees unused chunks until at most `most` are left. */
+void tls_chunks_trim(struct tls_chunks *chunks, unsigned most);

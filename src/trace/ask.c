@@ -226,7 +226,7 @@ static int ask_over_tls(int fd, struct reading *r, struct span request, const ch
         rc = ask_secured(&s, r, request, due_ns);
         tls_connection_close(&s.connection);
     }
-    tls_chunks_free(&s.chunks);
+    tls_chunks_trim(&s.chunks, 0);
     tls_client_free(client);
     return rc;
 }

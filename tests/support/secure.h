@@ -67,7 +67,7 @@ static inline bool secure_offer_http2(struct secure_client *c)
 static inline void secure_close(struct secure_client *c)
 {
     tls_connection_close(&c->connection);
-    tls_chunks_free(&c->chunks);
+    tls_chunks_trim(&c->chunks, 0);
 }
 
 static inline void secure_flush(struct secure_client *c, FILE *out)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * The beginning of request ids: at random once, and elsewhere for each connection's thread or
- * process, without a system call.
+ * process, without a system call. And the memory that a thread keeps.
  */
 #include "session/thread.h"
 
+#include "session/buffer.h"
 #include "session/tally.h"
 
 #include <setjmp.h>
@@ -113,6 +114,22 @@ static void children_begin_at_ids_of_their_own_without_a_system_call(void **stat
     assert_different(ids, WORKERS * EACH);
 }
 
+static void a_burst_leaves_little_memory(void **state)
+{
+    (void)state;
+    struct session_buffer *used[40];
+    for (unsigned i = 0; i < 40; i++)
+        assert_non_null(used[i] = session_buffer_take(&owner));
+    for (unsigned i = 0; i < 40; i++)
+        session_buffer_give(&owner, used[i]);
+    const unsigned counts[] = { 20, 10, 5, 4, 4 };
+    for (unsigned second = 0; second < 5; second++)
+        for (unsigned turn = 0; turn < 3; turn++) {
+            session_thread_tick(&owner, 1 + second, second);
+            assert_int_equal(owner.spares.count, counts[second]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +137,7 @@ int main(void)
                                         make_owner, end_owner),
         cmocka_unit_test_setup_teardown(children_begin_at_ids_of_their_own_without_a_system_call,
                                         make_owner, end_owner),
+        cmocka_unit_test_setup_teardown(a_burst_leaves_little_memory, make_owner, end_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

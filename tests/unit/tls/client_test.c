@@ -142,7 +142,7 @@ static void part(struct pair *pair)
     tls_connection_end(&pair->client);
     tls_connection_close(&pair->client);
     tls_connection_close(&pair->server);
-    tls_chunks_free(&pair->chunks);
+    tls_chunks_trim(&pair->chunks, 0);
 }
 
 static struct tls_client *trusting(const char *authorities)
