@@ -3,10 +3,10 @@
  * Model `thread`: one thread for each connection, with blocking calls. A reactor accepts, and
  * starts the threads.
  *
- * A thread that ends leaves its slot, with the stack and the buffers, to a later thread. The slot
- * that was released last is used first, so memory is what the largest number of connections at one
- * time has needed. The reactor joins a thread when it uses its slot again, and the rest before the
- * model returns.
+ * A thread that ends leaves its slot to a later thread. The slot that was released last is used
+ * first. A slot that was free for a few seconds gives the memory of its stack back to the
+ * kernel. The reactor joins a thread when it uses its slot again, or when the slot gives its memory
+ * back, and the rest before the model returns.
  *
  * Cost: for each connection the start and end of a thread, and a stack; for each request a switch
  * of threads. The threads share the cache, the access log's buffer (under a lock) and a descriptor
@@ -19,6 +19,7 @@
 #include "model/pump.h"
 #include "model/reactor.h"
 #include "os/file.h"
+#include "os/process.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -32,12 +33,18 @@ enum {
 /* The size of a slot, which is mostly its stack. The deepest call (a folder's listing) needs less
      * than half of it, beside the input. Pages that are never touched cost nothing. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    SLOT_BYTES = 1024 * 1024
+    SLOT_BYTES = 1024 * 1024,
 #else
-    SLOT_BYTES = 128 * 1024
+    SLOT_BYTES = 128 * 1024,
 #endif
+    COOLED_AT_ONCE = 256, /* slots, in about 1 ms */
+    CROWD = 64,           /* slots whose clients leave memory that is worth a search in the heaps */
 };
-#define TURN_NS UINT64_C(250000000)
+#define TURN_NS    UINT64_C(250000000)
+#define COOLING_NS UINT64_C(2000000000)
+
+/* Whether the stack of a free slot has memory. */
+enum warmth { SLOT_WARM, SLOT_COOLING, SLOT_COLD };
 
 /* Placed at the end of its memory, above the stack. */
 struct slot {
@@ -47,9 +54,11 @@ struct slot {
     struct slot *next; /* in the list of free slots */
     struct session_origin origin;
     pthread_t id;
-    bool displaced; /* the reactor's: it has to make space */
+    /* The reactor's: */
+    bool displaced; /* it has to make space */
     bool joinable;  /* a thread was started, and not joined yet */
-    int fd;         /* that other threads may shut down; -1: none */
+    enum warmth warmth;
+    int fd; /* that other threads may shut down; -1: none */
 };
 
 struct threads {
@@ -62,6 +71,11 @@ struct threads {
     pthread_mutex_t lock; /* guards what follows, and `fd` in the slots */
     struct slot *free;
     struct session_spares spares; /* a slot without a client keeps no memory */
+
+    /* The reactor's: */
+    struct model_wheel_node cooling; /* in the wheel while slots may be warm */
+    bool cools;
+    unsigned cooled; /* slots, since the heaps were last trimmed */
 };
 
 static struct slot *slot_at(const struct threads *t, unsigned index)
@@ -112,9 +126,14 @@ static void join_slot(struct slot *slot)
     slot->joinable = false;
 }
 
+static char *stack_of(struct slot *slot)
+{
+    return (char *)slot + sizeof(*slot) - SLOT_BYTES + GUARD_BYTES;
+}
+
 static int start_thread(struct slot *slot)
 {
-    char *begin = (char *)slot + sizeof(*slot) - SLOT_BYTES + GUARD_BYTES;
+    char *begin = stack_of(slot);
     size_t stack_bytes = (size_t)((char *)slot - begin);
     pthread_attr_t attributes;
     int rc = -pthread_attr_init(&attributes);
@@ -163,6 +182,63 @@ static void open_slot(struct slot *slot, int fd)
     session_spares_take(&slot->all->spares, &slot->thread);
     slot->fd = fd;
     CHECK(pthread_mutex_unlock(&slot->all->lock) == 0);
+    slot->warmth = SLOT_WARM;
+}
+
+/* ---- memory of free slots ---- */
+
+static void cool_slot(struct slot *slot)
+{
+    const uintptr_t begin = (uintptr_t)stack_of(slot), end = (uintptr_t)slot & ~(uintptr_t)4095;
+    join_slot(slot);
+    (void)madvise(stack_of(slot), end - begin, MADV_DONTNEED); /* else the memory stays */
+    slot->warmth = SLOT_COLD;
+    slot->all->cooled++;
+}
+
+/* Cools slots that were free at the last call, too. Only the reactor takes slots out of the list,
+ * so it walks behind the first one without the lock. Returns when to call it again: 0 when all free
+ * slots are cold. */
+static uint64_t cool_free_slots(struct threads *t)
+{
+    unsigned left = COOLED_AT_ONCE;
+    uint64_t again_ns = 0;
+    CHECK(pthread_mutex_lock(&t->lock) == 0);
+    struct slot *slot = t->free;
+    CHECK(pthread_mutex_unlock(&t->lock) == 0);
+    for (; slot && left > 0; slot = slot->next) {
+        if (slot->warmth == SLOT_COOLING) {
+            cool_slot(slot);
+            left--;
+        } else if (slot->warmth == SLOT_WARM) {
+            slot->warmth = SLOT_COOLING;
+            again_ns = COOLING_NS;
+        }
+    }
+    return left > 0 ? again_ns : WHEEL_TICK_NS;
+}
+
+static void cool_after(struct model_reactor *r, uint64_t delay_ns)
+{
+    struct threads *t = r->place;
+    if (!t->cools)
+        model_wheel_add(&r->loop.wheel, &t->cooling, r->loop.now_ns + delay_ns);
+    t->cools = true;
+}
+
+/* A crowd has also left memory in the heaps, between what is still used. */
+static void cool_slots(struct model_reactor *r, struct model_wheel_node *timer)
+{
+    struct threads *t = r->place;
+    const uint64_t again_ns = cool_free_slots(t);
+    (void)timer;
+    t->cools = false;
+    if (again_ns > 0 || atomic_load(&r->loop.live) > 0)
+        cool_after(r, again_ns > 0 ? again_ns : COOLING_NS);
+    if (again_ns == WHEEL_TICK_NS || t->cooled < CROWD)
+        return;
+    os_process_trim_heaps();
+    t->cooled = 0;
 }
 
 /* ---- the placement ---- */
@@ -178,6 +254,7 @@ static bool start_client(struct model_reactor *r, int fd, struct session_origin 
         slot->displaced = false;
         slot->origin = origin;
         open_slot(slot, fd);
+        cool_after(r, COOLING_NS);
         rc = start_thread(slot);
         if (rc < 0)
             release_slot(slot);
@@ -262,6 +339,7 @@ static const struct model_placement thread_placement = {
     .turn_ns = TURN_NS,
     .place = start_client,
     .drain = drain_clients,
+    .due = cool_slots,
     .close_idle = end_idle_clients,
     .close_all = end_all_clients,
 };

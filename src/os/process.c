@@ -92,6 +92,13 @@ void os_process_limit_heaps(unsigned count)
 #endif
 }
 
+void os_process_trim_heaps(void)
+{
+#ifdef M_ARENA_MAX
+    (void)malloc_trim(0);
+#endif
+}
+
 /* A limit of 0 bytes concerns files only. With 1 byte no program gets the memory, either. */
 int os_process_forbid_core(void)
 {

@@ -34,6 +34,10 @@ size_t os_process_raise_files(void);
  * needed at the same time. Call it before the first thread starts. */
 void os_process_limit_heaps(unsigned count);
 
+/* Gives unused memory of all heaps back to the kernel. It takes milliseconds, in which other
+ * threads may wait for a heap. */
+void os_process_trim_heaps(void);
+
 /* From now on the kernel writes no memory of this process to a disk when the process crashes, and
  * gives none to a program that stores it. 0 or -errno. */
 MUST_USE int os_process_forbid_core(void);

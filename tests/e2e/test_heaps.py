@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The threads of a worker share a few heaps, so that memory that one freed serves the others."""
+"""The memory of threads: they share a few heaps, so that memory that one freed serves the others,
+and the stacks of a crowd that has left are given back."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ import pytest
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Process
 from tests.e2e.wire import connect
+from tests.waiting import wait_until
 
 FILES = 64
+CROWD = 100
+GUARD_BYTES = 4096  # below each stack
+STACKS_BYTES = (124 << 10, 1020 << 10)  # with a sanitizer they are larger
 HEAP_BYTES = 64 << 20  # of address space; glibc aligns each heap but the first to it
-
-pytestmark = pytest.mark.skipif(shutil.which("taskset") is None, reason="there is no taskset")
 
 
 def further_heaps(worker: Process) -> int:
@@ -38,6 +41,7 @@ def further_heaps(worker: Process) -> int:
     )
 
 
+@pytest.mark.skipif(shutil.which("taskset") is None, reason="there is no taskset")
 @pytest.mark.parametrize("model", ["pool", "prefork"], scope="session")
 def test_the_threads_of_a_worker_with_one_cpu_share_one_heap(
     server: ServerFactory, tmp_path: Path
@@ -57,3 +61,34 @@ def test_the_threads_of_a_worker_with_one_cpu_share_one_heap(
         workers = running.workers()
         assert workers
         assert [further_heaps(worker) for worker in workers] == [0] * len(workers)
+
+
+def stacks(worker: Process) -> list[int]:
+    """The resident bytes of each stack of the model `thread`: a guard is below it."""
+    found = []
+    before = after_guard = False
+    for line in Path(f"/proc/{worker.pid}/smaps").read_text().splitlines():
+        key, *values = line.split()
+        if not key.endswith(":"):
+            start, end = (int(each, 16) for each in key.split("-"))
+            after_guard = before and values[0] == "rw-p" and end - start in STACKS_BYTES
+            before = values[0] == "---p" and end - start == GUARD_BYTES
+        elif key == "Rss:" and after_guard:
+            found.append(int(values[0]) << 10)
+    return found
+
+
+@pytest.mark.parametrize("model", ["thread"])
+def test_the_stacks_of_a_crowd_that_has_left_are_given_back(server: ServerFactory) -> None:
+    running = server()
+    (worker,) = running.workers()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(running.address)) for _ in range(CROWD)]
+        for client in clients:
+            assert client.get("/hello.txt").body == b"hello\n"
+        crowded = stacks(worker)
+        assert len(crowded) == CROWD
+    # What is left is not the stack, but the place of the connection above it.
+    wait_until(lambda: sum(stacks(worker)) < 0.75 * sum(crowded), lambda: str(stacks(worker)))
+    with connect(running.address) as again:
+        assert again.get("/hello.txt").body == b"hello\n"
