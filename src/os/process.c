@@ -92,6 +92,14 @@ void os_process_limit_heaps(unsigned count)
 #endif
 }
 
+void os_process_return_large_blocks(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    enum { LARGE = 1 << 20 };
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE);
+#endif
+}
+
 void os_process_trim_heaps(void)
 {
 #ifdef M_ARENA_MAX

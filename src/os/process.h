@@ -34,6 +34,10 @@ size_t os_process_raise_files(void);
  * needed at the same time. Call it before the first thread starts. */
 void os_process_limit_heaps(unsigned count);
 
+/* From now on a large block is given back to the kernel when it is freed. glibc would keep as much
+ * memory as the largest block that was ever freed, up to 32 MiB. */
+void os_process_return_large_blocks(void);
+
 /* Gives unused memory of all heaps back to the kernel. It takes milliseconds, in which other
  * threads may wait for a heap. */
 void os_process_trim_heaps(void);

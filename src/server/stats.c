@@ -6,6 +6,7 @@
 #include "config/read.h"
 #include "log/error.h"
 #include "os/clock.h"
+#include "os/process.h"
 #include "os/socket.h"
 #include "server/generation.h"
 #include "server/generations.h"
@@ -38,8 +39,10 @@ static void make_segment(struct server_stats *stats, pid_t predecessor)
         log_error(LOG_WARNING,
                   "`weir stats` cannot find this server: no shared memory in " STATS_FOLDER " (%s)",
                   strerror(-why));
-    if (rc == 0)
-        stats_writer_open(&stats->writer, &stats->segment);
+    if (rc < 0)
+        return;
+    stats_writer_open(&stats->writer, &stats->segment);
+    os_process_return_large_blocks(); /* each moment is a copy of all arenas */
 }
 
 void server_stats_use(struct server_stats *stats, const struct config *config, pid_t predecessor)

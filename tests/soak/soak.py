@@ -44,6 +44,7 @@ ROUND_S = 20  # of clients that come and go; then memory is measured, without cl
 # The last samples of memory may exceed the first by this share, or by this much.
 GROWTH_SHARE = 0.05
 GROWTH_KIB = 3 * 1024
+GIVEN_BACK_S = 3  # longer than the server keeps the memory of clients that have left
 DESCRIPTORS_MORE = 8
 WEEK_S = 7 * 24 * 3600
 # Until memory is flat. A leak grows in each round; a cache that a slow machine fills late does not.
@@ -180,8 +181,17 @@ class Soak:
             self.judgement.wrong.append(
                 "connections or processes are left although all clients are gone"
             )
-        self.judgement.memory_kib.append(self.subject.memory_kib())
+        self.judgement.memory_kib.append(await self.memory_at_rest_kib())
         self.judgement.descriptors.append(self.subject.descriptors())
+
+    async def memory_at_rest_kib(self) -> int:
+        """The memory when it no longer falls: the server gives that of a crowd back, by and by."""
+        memory_kib = self.subject.memory_kib()
+        while True:
+            await asyncio.sleep(GIVEN_BACK_S)
+            before_kib, memory_kib = memory_kib, self.subject.memory_kib()
+            if memory_kib > 0.99 * before_kib:
+                return memory_kib
 
     def compare(self) -> None:
         """Clients = log = counters."""
