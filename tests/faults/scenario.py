@@ -136,6 +136,7 @@ class Scenario:
         self.fault: Fault | None = None
         self.life = Life()
         self.last = ""  # the last answer that was not the right one
+        self.unasked: Connection | None = None  # the last connection, while it has no answer
 
     # ---- connections ----
 
@@ -148,8 +149,10 @@ class Scenario:
         del protocol
         return Connection.to(self.address, LIMIT_S)
 
-    def note_cut(self, error: OSError, what: object) -> None:
-        """Counts a connection that the server has ended. Any other error ends the life."""
+    def note_cut(self, error: OSError, what: object, *, silent: bool = False) -> None:
+        """Counts a connection that the server has ended. Any other error ends the life. `silent`:
+        no data has arrived over the connection."""
+        del silent
         if isinstance(error, TimeoutError):
             raise BrokenRuleError(f"{what}: silence after {LIMIT_S:.0f} s") from None
         if not is_cut(error):
@@ -206,9 +209,11 @@ class Scenario:
                     raise ConnectionResetError
                 received.append(got)
         except OSError as error:
-            self.note_cut(error, request)
+            first = connection is self.unasked
+            self.note_cut(error, request, silent=first and not received)
             self.judge_part(request, b"".join(received))
             return None
+        self.unasked = None
         return answer
 
     def visit(self, bystander: Connection) -> bool:
@@ -240,12 +245,13 @@ class Scenario:
         connection = self.connect("h2")
         if not connection:
             return False
+        client = None
         try:
             client = Client(connection)
             streams = {request: client.ask(*http2_words(request)) for request in REQUESTS}
             right = [self.judge_stream(client, *each) for each in streams.items()]
         except OSError as error:
-            self.note_cut(error, "HTTP/2")
+            self.note_cut(error, "HTTP/2", silent=not (client and client.order))
             return False
         finally:
             connection.close()
@@ -428,14 +434,21 @@ class SealedScenario(Scenario):
         self.context.set_alpn_protocols([protocol])
         plain = Connection.to(self.address, LIMIT_S)
         try:
-            return Connection(self.context.wrap_socket(plain.socket, server_hostname="localhost"))
+            made = Connection(self.context.wrap_socket(plain.socket, server_hostname="localhost"))
         except OSError as error:
             plain.close()
-            if self.fault and self.fault.kind == "memory" and isinstance(error, ssl.SSLError):
-                # A server that could not set its keys sends the alert without them.
-                error = ConnectionResetError(str(error))
-            self.note_cut(error, f"the handshake for {protocol}")
+            self.note_cut(error, f"the handshake for {protocol}", silent=True)
             return None
+        self.unasked = made
+        return made
+
+    def note_cut(self, error: OSError, what: object, *, silent: bool = False) -> None:
+        """A server that could not set its keys sends the alert without them. The client may have
+        ended its handshake by then."""
+        lacks_memory = self.fault and self.fault.kind == "memory"
+        if silent and lacks_memory and isinstance(error, ssl.SSLError):
+            error = ConnectionResetError(str(error))
+        super().note_cut(error, what)
 
     def attend(self, plan: Plan) -> None:
         super().attend(plan)
