@@ -11,6 +11,7 @@ from weir_lab.report import page as pages
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 LAPTOP = (1366, 768)
+WAIT_MS = 240_000  # a busy machine may give a browser one percent of a processor
 SCREENS = {"phone": (390, 844), "laptop": LAPTOP, "wide": (1920, 1080)}
 needs_browser = pytest.mark.skipif(
     not CHROMIUM.exists(), reason=f"there is no browser at {CHROMIUM}"
@@ -24,6 +25,7 @@ def opened(
     page = browser.new_page(
         viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
     )
+    page.set_default_timeout(WAIT_MS)
     troubles: list[str] = []
     page.on("console", lambda message: troubles.append(message.text))
     page.on("pageerror", lambda error: troubles.append(str(error)))

@@ -19,7 +19,7 @@ import pytest
 
 from bench import certificate
 from bench.slowdisk import SlowDisk, SlowDiskError
-from waiting import pausing, processes, wait_until
+from waiting import LIMIT_S, pausing, processes, wait_until
 from weir_lab import cli
 from weir_lab.experiments import remake
 from weir_lab.report.page import prose
@@ -337,7 +337,7 @@ def test_a_running_server_that_dies_costs_one_message_and_the_sweep_continues_la
             serving.terminate()
             serving.wait(60)
             resume.touch()
-            _, said = running.communicate(timeout=60)
+            _, said = running.communicate(timeout=LIMIT_S)
         assert running.returncode == 1
         one = " ".join(said.split())
         assert one.count("no longer answers") == 1
@@ -368,7 +368,7 @@ def test_a_running_server_that_dies_in_the_pilot_costs_one_probe(tmp_path: Path)
             serving.terminate()
             serving.wait(60)
             resume.touch()
-            _, said = running.communicate(timeout=60)
+            _, said = running.communicate(timeout=LIMIT_S)
         assert running.returncode == 1
         assert " ".join(said.split()).count("no longer answers") == 1
         first = [r for r in records(folder)[1:] if "error" not in r]
@@ -439,7 +439,7 @@ def test_an_interrupted_run_keeps_its_points_and_ends_its_server(tmp_path: Path)
             lambda: results.exists() and len(records(folder)) >= 3, "point", while_runs=running
         )
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 130
     assert "of 40 points are in" in " ".join(said.split())
     assert len(records(folder)) >= 3

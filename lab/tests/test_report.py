@@ -202,6 +202,16 @@ def test_the_legend_of_a_narrow_picture_is_below_the_name_of_its_axis(
     assert legend.get_window_extent().y1 <= name_of_axis.y0
 
 
+@pytest.mark.parametrize("length", [5, 30, 60])
+def test_a_legend_of_long_names_has_as_many_columns_as_fit(length: int) -> None:
+    chart = Chart(name="x", title="X", x="users", y="requests/s", size=sweeps.WIDE)
+    for style in range(4):
+        chart.line(f"{style}" * length, [1.0, 60.0], [10_000.0, 210_000.0], style)
+    chart.finish("")
+    (legend,) = chart.canvas.legends
+    assert legend.get_window_extent().width <= chart.canvas.bbox.width
+
+
 @cache
 def of_pool() -> Findings:
     """What a measured sweep shows."""
@@ -243,6 +253,14 @@ def test_names_of_marks_that_are_near_to_each_other_do_not_overlap(knee: float) 
     chart.canvas.draw_without_rendering()
     one, other = (text.get_window_extent() for text in chart.axes.texts)
     assert not one.padded(-1).overlaps(other)
+
+
+@pytest.mark.parametrize(("last", "high"), [(2, True), (20, False)])
+def test_the_end_of_training_is_named_where_no_marks_are(last: int, high: bool) -> None:
+    chart = Chart(name="x", title="X", x="users", y="requests/s", size=sweeps.WIDE, left=0.95)
+    sweeps.mark_places(chart, last, of_pool())
+    (text,) = [text for text in chart.axes.texts if text.get_text() == "trained up to here"]
+    assert text.get_verticalalignment() == ("top" if high else "bottom")
 
 
 def test_a_picture_has_a_description_in_words() -> None:

@@ -4,11 +4,12 @@
 import numpy as np
 import pytest
 
+from made_up import ordered
 from population import QUIET, Trial, trials
 from synthetic import simulate, simulated
 from weir_lab.capacity import findings, queueing
 from weir_lab.capacity.findings import P99, RATE, RESPONSE, Findings
-from weir_lab.capacity.queueing import Station
+from weir_lab.capacity.queueing import FloatArray, Station
 from weir_lab.capacity.sweep import SERVER, Point, Sweep
 
 LEVELS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 25, 35, 45, 60)
@@ -115,8 +116,67 @@ def test_the_tail_of_thousands_of_users_is_forecast_through_the_knee(rare_s: flo
     assert np.all(np.diff(curve) > 0)  # more users never wait for less
 
 
+def tailed(ratio: FloatArray, levels: list[int]) -> Sweep:
+    """A full server of 1,000 requests per second with this ratio of 99th percentile and mean."""
+    points = [
+        Point(
+            users=users,
+            rate=1000.0,
+            response_s=users / 1000,
+            repeat=repeat,
+            p99_s=users / 1000 * float(each) * (1 + 0.02 * repeat),
+            answered=1000,
+            demand_s={SERVER: 0.001},
+        )
+        for users, each in zip(levels, ratio, strict=True)
+        for repeat in range(2)
+    ]
+    return Sweep(points=points, think_s=0.0, servers={SERVER: 1})
+
+
+def test_a_tail_that_turned_within_the_training_levels_may_turn_again() -> None:
+    levels = [*range(1, 21), 25, 35, 45, 60]
+    logs = np.log(np.array(levels, dtype=float))
+    steady = tailed(2.5 * np.exp(-0.1 * logs), levels)
+    turned = np.where(logs < np.log(9), logs, 2 * np.log(9) - logs)  # up to 9 users, then down
+    turning = tailed(1.5 * np.exp(0.5 * turned), levels)
+    bands = [findings.find(s, train_to=20).forecast for s in (steady, turning)]
+    widths = []
+    for each in bands:
+        assert each
+        band = each.p99(np.array([60.0]))
+        assert band
+        widths.append(float(np.log(band.high / band.low)[0]))
+    assert widths[1] > 1.3 * widths[0]
+    ratios = turning.tails[::2] / turning.responses[::2]
+    flat = tailed(np.concatenate([ratios[:20], np.full(4, ratios[19])]), levels)  # turns again
+    assert findings.find(flat, train_to=20).scores[P99].forecast.coverage == 1.0
+
+
+def test_the_kernels_order_has_a_tail_between_that_of_a_queue_and_of_chance() -> None:
+    """A full server that takes a part of the requests at random, event by event."""
+    users, rng = 400, np.random.default_rng(1)
+    for part in (0.3, 0.8, 0.95):
+        waiting, begun, times = list(range(users)), np.zeros(users), []
+        for now in range(1, 60_000):
+            place = int(rng.integers(users)) if rng.random() < part else 0
+            who = waiting.pop(place)
+            times.append(now - begun[who])
+            begun[who] = now
+            waiting.append(who)
+        seen = np.array(times[20_000:])
+        expected = ordered(np.array([float(users)]), np.array([part]), 0.0)[0]
+        assert np.quantile(seen, 0.99) / seen.mean() == pytest.approx(expected, rel=0.1)
+
+
 def test_on_made_up_servers_the_bands_of_response_times_hold() -> None:
-    kinds = ("thinking, knee seen", "thinking, knee not seen", "thousands who think")
+    kinds = (
+        "thinking, knee seen",
+        "thinking, knee not seen",
+        "thousands who think",
+        "the kernel's order",
+        "rare retries",
+    )
     found: list[Trial] = [t for kind in kinds for t in trials(kind, QUIET, 2, first=5000)]
     for name in ("response_covered", "p99_covered"):
         assert 0.9 <= np.mean([getattr(t, name) for t in found]) <= 1.0, name

@@ -89,10 +89,11 @@ def test_the_bands_hold_nearly_all_points_and_are_narrow() -> None:
     assert max(widths) <= 0.25
 
 
-@pytest.mark.parametrize(("quantity", "least"), [(RESPONSE, 0.9), (P99, 0.85)])
-def test_the_bands_of_response_times_hold_nearly_all_points(quantity: str, least: float) -> None:
+@pytest.mark.parametrize("quantity", [RESPONSE, P99])
+def test_the_bands_of_response_times_hold_nearly_all_points(quantity: str) -> None:
     inside = {name: found(name).scores[quantity].forecast.coverage for name in measured.NAMES}
-    assert np.mean(list(inside.values())) >= least, inside
+    assert np.mean(list(inside.values())) >= 0.9, inside
+    assert min(inside.values()) >= 0.8, inside
 
 
 def test_the_table_of_scores_has_a_row_for_each_sweep_and_meets_the_targets(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from waiting import pausing, processes, wait_until
+from waiting import LIMIT_S, pausing, processes, wait_until
 from weir_lab.analysis import caching, eviction
 from weir_lab.analysis.caching import Plan
 from weir_lab.experiments import sync
@@ -202,7 +202,7 @@ def test_an_interrupted_replay_continues_where_it_was(tmp_path: Path) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
         wait_until(reached.exists, "pause in the middle", while_runs=running)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 130
     assert "the same command continues" in " ".join(said.split())
     assert list(folder.glob("run-*")) == []

@@ -10,7 +10,7 @@ The band covers a single future measurement. It has three parts: the scatter of 
 the height at the last levels, and a drift that grows with the distance from the last level.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,9 +29,10 @@ from weir_lab.capacity.mechanisms import (
 )
 from weir_lab.capacity.queueing import FloatArray
 from weir_lab.capacity.sweep import Sweep, centres
-from weir_lab.capacity.trend import SCATTER_LEAST, part_of, trend
+from weir_lab.capacity.trend import SCATTER_LEAST, Trend, part_of, trend
 
 CUTS = (0.5, 0.65, 0.8)  # of the training levels: the model predicts the rest of them
+CUT_LEVELS_MIN = 4
 TEMPERATURE = 0.01  # a model that is further off by this has 1/e of the weight
 LOSS_MOST = 0.5
 MISFIT_MIN = 0.02
@@ -40,8 +41,9 @@ WEIGHT_LEAST = 0.02
 DRIFT, DRIFT_RESPONSE = 0.03, 0.05  # standard deviation by log(users/last)
 EXPONENTIAL = float(np.log(100))  # the 99th percentile of an exponential distribution, by its mean
 # Of the ratio of percentile and mean. Beyond the last level its slope may differ from the measured
-# one by as much as slopes usually do.
-RATIO_SLOPE_USUAL, RATIO_FADING = 0.2, 1.5
+# one by as much as slopes usually do, and as it did within the training levels. What is usual
+# counts as much as three cuts.
+RATIO_SLOPE_USUAL, RATIO_FADING, USUAL_COUNTS = 0.2, 1.5, 3
 KNEE_EFFICIENCY = 0.85  # of the best throughput per user; below, the knee has begun
 BLIND, BLIND_RESPONSE = 0.25, 0.5  # of the growth beyond the last level, where no CPU is known
 GROWS = 0.5  # elasticity of throughput by users
@@ -67,17 +69,22 @@ def _without_noise(sweep: Sweep) -> float:
     return trend(end.users, end.rates).scatter
 
 
-def _losses(sweep: Sweep) -> Mapping[str, list[float]]:
-    found: dict[str, list[float]] = {name: [] for name in MECHANISMS}
+def _cuts(sweep: Sweep) -> Iterator[tuple[Sweep, Sweep]]:
+    """The first levels and the rest of them, for forward chaining."""
     levels = sweep.levels
     for part in CUTS:
         seen = levels[: max(1, round(part * len(levels)))]
         before, after = sweep.up_to(seen[-1]), sweep.above(seen[-1])
-        if len(seen) < 4 or not after.points:
-            continue
+        if len(seen) >= CUT_LEVELS_MIN and after.points:
+            yield before, after
+
+
+def _losses(sweep: Sweep) -> Mapping[str, list[float]]:
+    found: dict[str, list[float]] = {name: [] for name in MECHANISMS}
+    for before, after in _cuts(sweep):
         users, rates = centres(after, after.rates)
         _, responses = centres(after, after.responses)
-        last = np.array([float(seen[-1])])
+        last = np.array([float(before.levels[-1])])
         for name, fit in MECHANISMS.items():
             try:
                 fitted = fit(before)
@@ -100,6 +107,31 @@ def _base_s(sweep: Sweep, users: FloatArray) -> FloatArray:
     here = trend(end.users, end.responses)
     slope = min(0.0, here.shrunk(DEMAND_SLOPE_USUAL))
     return here.at(users, slope=slope, fading=DEMAND_FADING)
+
+
+def _ratio(sweep: Sweep) -> Trend:
+    """The trend of 99th percentile / mean at the last levels."""
+    end = tail(sweep, HALF)
+    return trend(end.users, end.tails / end.responses)
+
+
+def _ratio_drift(sweep: Sweep) -> float:
+    """How far the slope of this ratio may be off beyond the last level: a standard deviation.
+
+    Forward chaining says how far it was off within the training levels. A server whose ratio fell
+    and then rose, or fell and then stayed, may turn again.
+    """
+    squares = []
+    for before, after in _cuts(sweep):
+        seen = _ratio(before)
+        users, tails = centres(after, after.tails)
+        ratios = tails / centres(after, after.responses)[1]
+        slope = seen.shrunk(RATIO_SLOPE_USUAL)
+        off = np.log(ratios / seen.at(users, slope=slope, fading=RATIO_FADING))
+        ahead = np.log(users / seen.last)
+        squares.append(float((off @ ahead) / (ahead @ ahead)) ** 2)
+    usual = USUAL_COUNTS * RATIO_SLOPE_USUAL**2
+    return float(np.sqrt((usual + sum(squares)) / (USUAL_COUNTS + len(squares))))
 
 
 def _misfit(sweep: Sweep, fitted: Fitted) -> float:
@@ -237,7 +269,7 @@ class Forecast:
         if not all(p.p99_s for p in sweep.points):
             return None
         mean, end = self.response(users), tail(sweep, HALF)
-        ratio = trend(end.users, end.tails / end.responses)
+        ratio = _ratio(sweep)
         times = ratio.at(users, slope=ratio.shrunk(RATIO_SLOPE_USUAL), fading=RATIO_FADING)
         last_s = float(self.response(np.array([self.last])).value[0])
         longer_s = np.maximum(0.0, mean.value - last_s)
@@ -252,7 +284,7 @@ class Forecast:
         found = trend(end.users, end.tails)
         off = np.maximum(np.hypot(mean.deviation, ratio.scatter), found.scatter)
         return self._band(
-            users, value, rows, (0.0, 0.0, RATIO_SLOPE_USUAL), more=off, weights=weights
+            users, value, rows, (0.0, 0.0, _ratio_drift(sweep)), more=off, weights=weights
         )
 
     @property

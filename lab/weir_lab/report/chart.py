@@ -242,11 +242,10 @@ class Chart:
         )
         self._note("bound", label, xs, ys)
 
-    def mark(self, label: str, x: float, *, named: bool = True, after: bool = False) -> None:
-        """Marks a place on the x axis, with its name unless a picture above has it.
-
-        The name is before the place, or after it.
-        """
+    def mark(
+        self, label: str, x: float, *, named: bool = True, after: bool = False, high: bool = False
+    ) -> None:
+        """Marks a place on the x axis. Its name is before or after it, at the bottom or high."""
         if not math.isfinite(x):
             return
         self.axes.axvline(x, color=INK, alpha=MUTED, linewidth=1, linestyle=":")
@@ -255,11 +254,11 @@ class Chart:
             return
         self.axes.annotate(
             label,
-            (x, 0.02),
+            (x, 0.98 if high else 0.02),
             xycoords=("data", "axes fraction"),
             rotation=90,
             ha="left" if after else "right",
-            va="bottom",
+            va="top" if high else "bottom",
             color=INK,
             fontsize=9,
         )

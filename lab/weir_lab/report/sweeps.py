@@ -70,6 +70,13 @@ def _last_training(found: Findings) -> int:
     return (found.training.levels or found.sweep.levels)[-1]
 
 
+def _is_low(found: Findings, users: int) -> bool:
+    """Whether throughput at this level is in the lower half of the picture."""
+    rates = [point.rate for point in found.sweep.points]
+    here = [point.rate for point in found.sweep.points if point.users == users]
+    return bool(here) and max(here) < max(rates) / 2
+
+
 def mark_places(chart: Chart, last: int, found: Findings, *, named: bool = True) -> None:
     """N* and the end of training; an N* beyond the levels would make the picture empty."""
     end = float(curve_users(found.sweep)[-1])
@@ -77,7 +84,8 @@ def mark_places(chart: Chart, last: int, found: Findings, *, named: bool = True)
     at = knee.value if knee else math.inf
     is_near = abs(at - last) < NEAR * end  # the names would overlap
     after = is_near and at < last
-    chart.mark("trained up to here", last, named=named, after=after)
+    low = _is_low(found, last)
+    chart.mark("trained up to here", last, named=named, after=after, high=low)
     if knee and knee.value <= end:
         chart.mark("N*", knee.value, named=named, after=is_near and at >= last)
     elif knee and named and np.isfinite(knee.value):
@@ -216,7 +224,7 @@ def prediction(name: str, found: Findings) -> Picture:
         chart.bound("asymptotes", list(users), list(bound.predict(users)))
     except CannotFitError:
         pass
-    chart.mark("trained up to here", last)
+    chart.mark("trained up to here", last, high=_is_low(found, last))
     chart.axes.set_ylim(0, max(p.rate for p in found.sweep.points) * 1.6)
     return chart.finish(
         "Models were fitted to the filled marks only. In brackets: the weight in the forecast."
