@@ -32,15 +32,20 @@ static struct parts split_address(struct span address)
     return (struct parts){ span_of(address.at, 0), address, false };
 }
 
-static bool is_address(int family, struct span text)
+static bool read_address(int family, struct span text, unsigned char bytes[sizeof(struct in6_addr)])
 {
     char copy[INET6_ADDRSTRLEN];
-    unsigned char bytes[sizeof(struct in6_addr)];
     if (text.len >= sizeof(copy) || memchr(text.at, 0, text.len))
         return false;
     memcpy(copy, text.at, text.len);
     copy[text.len] = 0;
     return inet_pton(family, copy, bytes) == 1;
+}
+
+static bool is_address(int family, struct span text)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    return read_address(family, text, bytes);
 }
 
 static bool check_unix(struct span path, struct config_reason *ret_reason)
@@ -242,23 +247,53 @@ bool config_address_is_any_port(struct span address)
 
 /* ---- networks ---- */
 
+bool config_address_read_network(struct span text, struct rules_network *ret_network)
+{
+    const char *slash = memchr(text.at, '/', text.len);
+    const struct span host = span_first(text, slash ? (size_t)(slash - text.at) : text.len);
+    uint64_t bits;
+    *ret_network = (struct rules_network){ .text = text };
+    if (read_address(AF_INET, host, ret_network->address)) {
+        ret_network->family = 4;
+        ret_network->bits = 32;
+    } else if (read_address(AF_INET6, host, ret_network->address)) {
+        ret_network->family = 6;
+        ret_network->bits = 128;
+    } else {
+        return false;
+    }
+    if (!slash)
+        return true;
+    if (!num_parse_u64(span_skip(text, host.len + 1), &bits) || bits > ret_network->bits)
+        return false;
+    ret_network->bits = (uint8_t)bits;
+    return true;
+}
+
 bool config_address_check_network(struct span network, struct config_reason *ret_reason)
 {
     int len = config_problem_quote_len(network);
-    const char *slash = memchr(network.at, '/', network.len);
-    struct span host = span_first(network, slash ? (size_t)(slash - network.at) : network.len);
-    bool v4 = is_address(AF_INET, host);
-    uint64_t bits = 0, most = v4 ? 32 : 128;
-    if (!v4 && !is_address(AF_INET6, host))
+    struct rules_network read;
+    if (config_address_read_network(network, &read))
+        return true;
+    if (read.family == 0)
         return config_problem_refuse(ret_reason,
                                      "`%.*s` is not a network; write 192.0.2.0/24, 2001:db8::/32 "
                                      "or one address",
                                      len, network.at);
-    if (slash && (!num_parse_u64(span_skip(network, host.len + 1), &bits) || bits > most))
-        return config_problem_refuse(ret_reason,
-                                     "`%.*s` ends without a number of bits from 0 to %d", len,
-                                     network.at, (int)most);
-    return true;
+    return config_problem_refuse(ret_reason, "`%.*s` ends without a number of bits from 0 to %d",
+                                 len, network.at, read.bits);
+}
+
+bool config_address_has_idle_bits(struct span network)
+{
+    struct rules_network read;
+    if (!config_address_read_network(network, &read))
+        return false;
+    for (size_t i = read.bits; i < 8 * sizeof(read.address); i++)
+        if (read.address[i / 8] & (0x80 >> i % 8))
+            return true;
+    return false;
 }
 
 /* ---- names of sites ---- */

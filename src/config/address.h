@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "config/arena.h"
 #include "config/problem.h"
+#include "rules/network.h"
 
 /* Whether `text` is PORT (of 127.0.0.1), IPV4:PORT, [IPV6]:PORT, localhost:PORT, *:PORT (every
  * address) or unix:PATH. All except the last may follow http:// or https://, and then the port may
@@ -40,6 +41,13 @@ bool config_address_is_any_port(struct span address);
 /* Whether `network` is an IP address, or one with the number of its leading bits that count:
  * 192.0.2.0/24, 2001:db8::/32. On false, ret_reason says why. */
 MUST_USE bool config_address_check_network(struct span network, struct config_reason *ret_reason);
+
+/* Reads such a network. It admits nobody, and borrows `text`. On false, its `family` is 0 if the
+ * address is wrong. Else the number of bits is wrong, and `bits` is the largest. */
+MUST_USE bool config_address_read_network(struct span text, struct rules_network *ret_network);
+
+/* Whether a valid `network` has bits behind those that count, as 192.0.2.7/24. */
+bool config_address_has_idle_bits(struct span network);
 
 /* Whether `text` is a host as in the Host field, without a port: a name, `*.` and a name, an IPv4
  * address or an IPv6 address in brackets. On success *ret_host is the lower-case form without a

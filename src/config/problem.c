@@ -80,20 +80,24 @@ static bool belongs_before(const struct config_problem *a, const struct config_p
     return a_has_line && !b_has_line;
 }
 
-void config_problems_print(const struct config_problems *problems, FILE *out)
+void config_problems_print(const struct config_problems *problems, unsigned most, FILE *out)
 {
     /* Insertion keeps the first ones of each sort; past the limit the last one is dropped. */
-    const struct config_problem *shown[2][CONFIG_PROBLEMS_SHOWN];
+    const unsigned room[2] = { problems->error_count < most ? problems->error_count : most,
+                               problems->warning_count < most ? problems->warning_count : most };
+    const struct config_problem **shown[2];
     unsigned count[2] = { 0, 0 };
+    for (unsigned i = 0; i < 2; i++)
+        shown[i] = config_arena_take(problems->arena, (room[i] + 1) * sizeof(shown[i][0]));
     for (const struct config_problem *p = problems->first; p; p = p->next) {
         const struct config_problem **list = shown[p->warning];
         unsigned at = count[p->warning];
         while (at > 0 && belongs_before(p, list[at - 1]))
             at--;
-        if (at == CONFIG_PROBLEMS_SHOWN)
+        if (at == room[p->warning])
             continue;
         unsigned end = count[p->warning];
-        if (end == CONFIG_PROBLEMS_SHOWN)
+        if (end == room[p->warning])
             end--;
         else
             count[p->warning]++;

@@ -53,7 +53,7 @@ static inline int config_problem_quote_len(struct span text)
     return text.len < CONFIG_QUOTE_MAX ? (int)text.len : CONFIG_QUOTE_MAX;
 }
 
-/* Errors, and warnings, that are shown; further ones are only counted. */
+/* Errors, and warnings, that all commands but `weir check` show; further ones are only counted. */
 enum { CONFIG_PROBLEMS_SHOWN = 20 };
 
 struct config_problem {
@@ -76,5 +76,6 @@ void config_problem_warning(struct config_problems *problems, struct config_orig
                             const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Prints one line for each: `weir.conf:3: error: what, and what to do`, those of
- * files in order of their lines. Control bytes become `?`. */
-void config_problems_print(const struct config_problems *problems, FILE *out);
+ * files in order of their lines. Control bytes become `?`. It shows at most `most` errors and as
+ * many warnings, and counts the others. */
+void config_problems_print(const struct config_problems *problems, unsigned most, FILE *out);

@@ -130,7 +130,7 @@ static void report_unknown_setting(struct file_reading *reading, struct span nam
     const char *here = section->section == CONFIG_SERVER ? "[server]"
                        : section->section == CONFIG_SITE ? "a site"
                                                          : "a path";
-    const struct config_setting *other = config_setting_find_anywhere(name);
+    const struct config_setting *other = config_setting_find_elsewhere(section->section, name);
     if (other) {
         config_problem_error(problems, origin, "`%s` does not belong in %s; it goes under %s",
                              other->name, here, headings[other->section]);
@@ -359,14 +359,14 @@ unsigned config_read_warnings(const struct config_store *store)
     return store->problems.warning_count;
 }
 
-void config_read_print_problems(const struct config_store *store, FILE *out)
+void config_read_print_problems(const struct config_store *store, unsigned most, FILE *out)
 {
-    config_problems_print(&store->problems, out);
+    config_problems_print(&store->problems, most, out);
 }
 
 /* ---- `weir check --explain` ---- */
 
-enum { NAME_WIDTH = 16, VALUE_WIDTH_MAX = 44 };
+enum { NAME_WIDTH = 23, VALUE_WIDTH_MAX = 44 };
 
 static const char *shown_text(const struct config_setting *setting, const struct config_item *item)
 {

@@ -40,11 +40,12 @@ struct config_store *config_read(const struct config_request *request);
 /* The configuration, valid until config_read_free; only when there are no errors. */
 const struct config *config_read_result(const struct config_store *store);
 
-/* The number of errors, of errors on the command line, and of warnings; and all of them as text. */
+/* The number of errors, of errors on the command line, and of warnings; and as text at most `most`
+ * errors and as many warnings. */
 unsigned config_read_errors(const struct config_store *store);
 unsigned config_read_flag_errors(const struct config_store *store);
 unsigned config_read_warnings(const struct config_store *store);
-void config_read_print_problems(const struct config_store *store, FILE *out);
+void config_read_print_problems(const struct config_store *store, unsigned most, FILE *out);
 
 /* Prints every value in force and its source; only when there are no errors. */
 void config_read_explain(const struct config_store *store, FILE *out);

@@ -14,7 +14,6 @@
 #include "rules/lifetime.h"
 #include "rules/rules.h"
 
-#include <arpa/inet.h>
 #include <sys/stat.h>
 
 /* ---- values ---- */
@@ -264,27 +263,10 @@ static void make_fields(const struct making *m)
 /* `text` is checked (config_address_check_network). */
 static struct rules_network read_network(const char *text, bool admits)
 {
-    struct rules_network network = { .admits = admits, .text = span_text(text) };
-    char address[INET6_ADDRSTRLEN];
-    const size_t len = strcspn(text, "/");
-    uint64_t bits;
-    if (strcmp(text, "all") == 0)
-        return network;
-    CHECK(len < sizeof(address));
-    memcpy(address, text, len);
-    address[len] = '\0';
-    if (inet_pton(AF_INET, address, network.address) == 1) {
-        network.family = 4;
-        network.bits = 32;
-    } else {
-        CHECK(inet_pton(AF_INET6, address, network.address) == 1);
-        network.family = 6;
-        network.bits = 128;
-    }
-    if (text[len] == '/') {
-        CHECK(num_parse_u64(span_text(text + len + 1), &bits));
-        network.bits = (uint8_t)bits;
-    }
+    struct rules_network network = { .text = span_text(text) };
+    if (strcmp(text, "all") != 0)
+        CHECK(config_address_read_network(network.text, &network));
+    network.admits = admits;
     return network;
 }
 

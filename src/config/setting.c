@@ -59,6 +59,14 @@ const struct config_setting *config_setting_find_anywhere(struct span name)
     return setting ? setting : config_setting_find(CONFIG_PATH, name);
 }
 
+const struct config_setting *config_setting_find_elsewhere(enum config_section section,
+                                                           struct span name)
+{
+    const struct config_setting *setting =
+        section == CONFIG_SITE ? config_setting_find(CONFIG_PATH, name) : NULL;
+    return setting ? setting : config_setting_find_anywhere(name);
+}
+
 bool config_setting_has_flag(const struct config_setting *setting)
 {
     size_t place = (size_t)(setting - config_setting_table);

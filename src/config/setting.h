@@ -71,6 +71,10 @@ extern const struct config_setting config_setting_table[CONFIG_SETTINGS];
 const struct config_setting *config_setting_find(enum config_section section, struct span name);
 const struct config_setting *config_setting_find_anywhere(struct span name);
 
+/* Where a name that `section` lacks belongs, or NULL: of a site, in its paths first. */
+const struct config_setting *config_setting_find_elsewhere(enum config_section section,
+                                                           struct span name);
+
 /* Whether --name is a flag: all settings of the server, and those of a site except `root` and
  * `host`, which the folder on the command line replaces. */
 bool config_setting_has_flag(const struct config_setting *setting);

@@ -49,6 +49,16 @@ static const char *first_line(struct config_store *store, struct config_origin f
     return config_arena_print(&store->arena, " (first on line %u)", first.line);
 }
 
+/* Other servers separate the values of a list with spaces. */
+static const char *hint_of_list(const struct config_setting *setting, struct span text)
+{
+    const bool is_list = config_setting_has_commas(setting->kind) && setting->kind != CONFIG_TYPES;
+    const bool has_comment = memchr(text.at, '#', text.len) != NULL;
+    return is_list && !has_comment && memchr(text.at, ' ', text.len)
+               ? "; between several values write commas, not spaces"
+               : "";
+}
+
 static void set_one(struct config_store *store, struct config_section_values *values,
                     const struct config_setting *setting, struct span text, struct span folder,
                     struct config_origin origin)
@@ -59,7 +69,9 @@ static void set_one(struct config_store *store, struct config_section_values *va
     struct config_reason reason = { .text = "" };
     const char *canonical;
     if (!config_value_check(setting, text, folder, &store->arena, &canonical, &reason)) {
-        config_problem_error(&store->problems, origin, "%s%s%s", name, colon, reason.text);
+        config_problem_error(&store->problems, origin, "%s%s%s%s", name, colon, reason.text,
+                             hint_of_list(setting, text));
+        values->root_is_wrong |= setting - config_setting_table == SETTING_root;
         return;
     }
 

@@ -28,6 +28,7 @@ struct config_section_values {
     const char *name;            /* of a site; the pattern of a path */
     struct config_origin origin; /* its heading, or the folder on the command line */
     struct config_item *items[CONFIG_SETTINGS];
+    bool root_is_wrong; /* it was given, and refused */
 };
 
 struct config_store {

@@ -61,13 +61,14 @@ static bool check_count(const struct config_setting *setting, struct span text,
                         struct config_reason *ret_reason)
 {
     uint64_t value;
-    bool least_is_one = setting->kind == CONFIG_ENTRIES;
-    bool good = least_is_one ? num_parse_u64(text, &value) : parse_count(text, &value);
-    if (good && value <= setting->most && (value > 0 || !least_is_one))
+    bool may_be_auto = setting->kind != CONFIG_ENTRIES;
+    if (may_be_auto && span_equal(text, SPAN("auto")))
         return true;
-    return config_problem_refuse(
-        ret_reason, "`%.*s` is not a number from 1 to %llu%s", config_problem_quote_len(text),
-        text.at, (unsigned long long)setting->most, least_is_one ? "" : ", or auto");
+    if (num_parse_u64(text, &value) && value > 0 && value <= setting->most)
+        return true;
+    return config_problem_refuse(ret_reason, "`%.*s` is not a number from 1 to %llu%s",
+                                 config_problem_quote_len(text), text.at,
+                                 (unsigned long long)setting->most, may_be_auto ? ", or auto" : "");
 }
 
 static bool check_limit(const struct config_setting *setting, struct span text,

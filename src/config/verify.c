@@ -3,6 +3,7 @@
 
 #include "config/address.h"
 #include "config/auth.h"
+#include "config/folder.h"
 #include "config/listen.h"
 #include "config/log.h"
 #include "config/read.h"
@@ -27,42 +28,6 @@ static bool is_on(const struct config_section_values *values, enum config_settin
 
 /* ---- folders and files ---- */
 
-/* "`/srv/www` ", or "" where the origin of the problem is that path. */
-static const char *quoted_path(struct config_store *store, const struct config_item *item)
-{
-    if (item->origin.layer == CONFIG_BY_ARGUMENT)
-        return "";
-    return config_arena_print(&store->arena, "`%s` ", item->text);
-}
-
-/* Whether the setting names a folder that can be read; reports a problem if not. */
-static bool check_folder(struct config_store *store, const struct config_section_values *site,
-                         enum config_setting_place place, bool to_list)
-{
-    const struct config_item *item = config_store_first(site, place);
-    struct stat info;
-    if (!item)
-        return false;
-    const char *name = config_store_label(store, place, item->origin),
-               *path = quoted_path(store, item);
-    if (stat(item->text, &info) < 0) {
-        config_problem_error(&store->problems, item->origin, "%s%scannot be served: %s", name, path,
-                             errno == ENOENT ? "there is no such folder" : strerror(errno));
-        return false;
-    }
-    if (!S_ISDIR(info.st_mode)) {
-        config_problem_error(&store->problems, item->origin, "%s%sis a file; name its folder", name,
-                             path);
-        return false;
-    }
-    if (faccessat(AT_FDCWD, item->text, to_list ? X_OK | R_OK : X_OK, AT_EACCESS) < 0) {
-        config_problem_error(&store->problems, item->origin, "%s%scannot be served: %s", name, path,
-                             strerror(errno));
-        return false;
-    }
-    return true;
-}
-
 /* The file of `spa`, of the site or of one of its paths, has to exist at the start. */
 static void check_spa(struct config_store *store, const struct config_section_values *site,
                       const struct config_item *item)
@@ -74,8 +39,8 @@ static void check_spa(struct config_store *store, const struct config_section_va
     const char *path = config_arena_print(&store->arena, "%s/%s", root->text, item->text);
     const char *name = config_store_label(store, SETTING_fallback, item->origin);
     if (stat(path, &info) < 0)
-        config_problem_error(&store->problems, item->origin, "%s`%s`: %s", name, path,
-                             strerror(errno));
+        config_problem_error(&store->problems, item->origin, "%s`%s` cannot be served: %s", name,
+                             path, errno == ENOENT ? "there is no such file" : strerror(errno));
     else if (!S_ISREG(info.st_mode))
         config_problem_error(&store->problems, item->origin, "%s`%s` is not a file", name, path);
 }
@@ -264,6 +229,36 @@ static void check_pair(struct config_store *store, const struct config_section_v
                                      other->name, describe_place(store, b->origin));
 }
 
+/* nginx separates names with spaces, so a list in its style is one name here. */
+static void check_index(struct config_store *store, const struct config_item *item,
+                        enum config_setting_place place)
+{
+    for (; item; item = item->next)
+        if (strchr(item->text, ' '))
+            config_problem_warning(
+                &store->problems, item->origin,
+                "%s`%s` is one name with a space; between several names write commas",
+                config_store_label(store, place, item->origin), item->text);
+}
+
+/* An operator may mean the one address. */
+static void check_networks(struct config_store *store, const struct config_section_values *values)
+{
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        const enum config_kind kind = config_setting_table[i].kind;
+        if (kind != CONFIG_NETWORK && kind != CONFIG_PEER && kind != CONFIG_ACCESS)
+            continue;
+        for (const struct config_item *item = values->items[i]; item; item = item->next)
+            if (config_address_has_idle_bits(span_text(item->text)))
+                config_problem_warning(
+                    &store->problems, item->origin,
+                    "%s`%s` covers a whole network; write zeros behind the bits that count, or one "
+                    "address without /",
+                    config_store_label(store, (enum config_setting_place)i, item->origin),
+                    item->text);
+    }
+}
+
 static void check_site(struct config_store *store, const struct config_section_values *site,
                        const struct config_request *request)
 {
@@ -272,14 +267,17 @@ static void check_site(struct config_store *store, const struct config_section_v
     check_headers(store, site);
     config_types_verify(store, site);
     check_listing_is_wise(store, site);
-    check_folder(store, site, SETTING_error_pages, false);
+    check_index(store, config_store_first(site, SETTING_index), SETTING_index);
+    (void)config_folder_check(store, site, SETTING_error_pages, false);
+    if (!config_store_first(site, SETTING_root) && site->root_is_wrong)
+        return;
     if (!config_store_first(site, SETTING_root)) {
         config_problem_error(&store->problems, site->origin,
                              "[site %s] has no root; write `root = /srv/www` or the like below it",
                              site->name);
         return;
     }
-    if (!check_folder(store, site, SETTING_root, is_on(site, SETTING_listing)))
+    if (!config_folder_check(store, site, SETTING_root, is_on(site, SETTING_listing)))
         return;
     check_spa(store, site, config_store_first(site, SETTING_fallback));
     check_root_is_wise(store, site, request);
@@ -289,7 +287,9 @@ static void check_site(struct config_store *store, const struct config_section_v
         if (fallback && strcmp(fallback->text, "off") != 0)
             check_spa(store, site, fallback);
         check_hidden(store, site, config_store_first(path, SETTING_path_hidden), path->name);
-        (void)check_folder(store, path, SETTING_path_error_pages, false);
+        check_index(store, config_store_first(path, SETTING_path_index), SETTING_path_index);
+        check_networks(store, path);
+        (void)config_folder_check(store, path, SETTING_path_error_pages, false);
     }
 }
 
@@ -487,6 +487,7 @@ void config_verify(struct config_store *store, const struct config_request *requ
     check_congestion(store);
     check_page(store);
     check_forwarding(store);
+    check_networks(store, &store->server);
     config_listen_verify(store);
     config_tls_verify(store);
     config_auth_verify(store);

@@ -137,6 +137,17 @@ static int read_message(int receiving_fd, int flags, struct message *ret_message
     return -EPROTO;
 }
 
+void ipc_fdpass_move(const struct ipc_fdpass_channel *from, const struct ipc_fdpass_channel *to)
+{
+    struct message message;
+    int fd;
+    while ((fd = read_message(from->receiving_fd, 0, &message)) >= 0) {
+        const struct ipc_fdpass_origin origin = { message.peer, message.head.tls != 0 };
+        (void)!ipc_fdpass_send(to, fd, &origin, message.head.number); /* it has as much space */
+        os_file_close(fd);
+    }
+}
+
 static bool numbers_run_short(const struct ipc_fdpass_receiver *receiver)
 {
     return (size_t)receiver->last_fd + NUMBERS_SPARE >= receiver->files_max;

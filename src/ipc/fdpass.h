@@ -54,13 +54,16 @@ void ipc_fdpass_close(struct ipc_fdpass_channel *channel);
 /* Sends a copy of `fd` and its origin as message `number`, which is one more than the last. The
  * caller still closes `fd`. Returns 0 or -errno. After an error nothing was sent. -EAGAIN: the
  * channel is full, with about 270 messages. -ETOOMANYREFS: this user has as many descriptors in
- * channels as the kernel allows. */
+ * channels as the kernel allows. -EPIPE: the channel has ended, or the receiver has shut it. */
 MUST_USE int ipc_fdpass_send(const struct ipc_fdpass_channel *channel, int fd,
                              const struct ipc_fdpass_origin *origin, uint32_t number);
 
 /* Ends the channel: the receiver finds the end behind the messages that wait. No process can send
  * through its copy of the sending end any more. */
 void ipc_fdpass_end(const struct ipc_fdpass_channel *channel);
+
+/* Moves the messages that wait in `from`, which has no receiver, to `to`. */
+void ipc_fdpass_move(const struct ipc_fdpass_channel *from, const struct ipc_fdpass_channel *to);
 
 /* True: at least one message waits. */
 bool ipc_fdpass_waits(const struct ipc_fdpass_channel *channel);

@@ -16,6 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Only a pipe, a terminal or a socket leaves lines in the buffer. */
+#define TOO_SLOW "their reader does not keep up"
+
 enum { PEER, REQUEST, REFERER, AGENT, TEXTS };
 
 enum { MESSAGE_AROUND_MAX = 2 * LOG_MESSAGE_HEAD_MAX + 1 };
@@ -164,7 +167,7 @@ static bool has_room(struct log_access *log, size_t len_max)
         write_pending(log);
     if (__builtin_expect(len_max <= LOG_ACCESS_BUFFER - log->len, 1))
         return true;
-    (void)atomic_fetch_add_explicit(&log->sink->dropped, 1, memory_order_relaxed);
+    log_sink_drop(log, 1, TOO_SLOW);
     return false;
 }
 
@@ -264,9 +267,7 @@ void log_access_stop(struct log_access *log)
 {
     if (log->len > 0)
         log_sink_write(log, LOG_SINK_PATIENCE_MS);
-    if (log->lines_pending > 0)
-        (void)atomic_fetch_add_explicit(&log->sink->dropped, log->lines_pending,
-                                        memory_order_relaxed);
+    log_sink_drop(log, log->lines_pending, TOO_SLOW);
     free(log->bytes);
     *log = (struct log_access){ 0 };
 }

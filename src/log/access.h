@@ -3,8 +3,8 @@
  * The access log: one whole line for each request. A line is formatted into a buffer that one
  * thread owns, and the buffer is written with one O_APPEND write. So lines of several threads and
  * processes never mix, and a request costs no system call. Lines that cannot be written, because
- * the disk is full or the reader is gone, are dropped and counted. A request never waits for its
- * log line.
+ * the disk is full or the reader is gone, are dropped and counted. The error log reports the loss
+ * (log/loss.h). A request never waits for its log line.
  *
  * It does not rotate. The program that moves the file sends SIGUSR1. The master then opens the
  * path again, and its workers replace their descriptors (log_access_replace).
@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 struct log_layout;
+struct log_loss;
 struct log_tail;
 
 /* A file is written at once. A pipe, terminal or socket is written only when it has space. */
@@ -35,6 +36,7 @@ struct log_access_sink {
     _Atomic int fd;                  /* -1 when the log is off or could not be opened */
     _Atomic(enum log_sink_kind) kind;
     _Atomic(struct log_tail *) tail; /* of the file; shared with other processes (log/tail.h) */
+    struct log_loss *loss;           /* log/loss.h; NULL: it is not reported */
     _Atomic uint64_t wait_again_ns;  /* log_tail_claim's */
     _Atomic uint64_t dropped;        /* lines lost since the start */
 };

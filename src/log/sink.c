@@ -7,7 +7,9 @@
  */
 #include "log/sink.h"
 
+#include "log/loss.h"
 #include "log/tail.h"
+#include "os/clock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -116,26 +118,38 @@ static uint64_t count_lines(const char *at, size_t len)
 }
 
 /* All threads read the sink, so it is written only when lines were lost. */
-static void count_dropped(struct log_access *log, uint64_t lines)
+void log_sink_drop(struct log_access *log, uint64_t lines, const char *why)
 {
-    if (lines > 0)
-        (void)atomic_fetch_add_explicit(&log->sink->dropped, lines, memory_order_relaxed);
+    if (lines == 0)
+        return;
+    (void)atomic_fetch_add_explicit(&log->sink->dropped, lines, memory_order_relaxed);
+    if (log->sink->loss != NULL)
+        log_loss_add(log->sink->loss, lines, why, os_clock_now_ns());
 }
 
-static void drop_all(struct log_access *log)
+static void drop_all(struct log_access *log, const char *why)
 {
-    count_dropped(log, log->lines_pending);
+    log_sink_drop(log, log->lines_pending, why);
     log->lines_pending = 0;
     log->len = 0;
 }
 
-/* `writev`, repeated after a signal. Returns how much was written. */
-static size_t append(int fd, const struct iovec *pieces, int count)
+/* Lines were written, and none was lost. */
+static void settle_loss(struct log_access_sink *sink)
+{
+    if (sink->loss != NULL && __builtin_expect(log_loss_is_open(sink->loss), 0))
+        log_loss_settle(sink->loss, os_clock_now_ns());
+}
+
+/* `writev`, repeated after a signal. Returns how much was written. A write that is not whole leaves
+ * the reason in *error; a short one has none of its own, and mostly the disk is full. */
+static size_t append(int fd, const struct iovec *pieces, int count, int *error)
 {
     ssize_t written;
     do {
         written = writev(fd, pieces, count);
     } while (written < 0 && errno == EINTR);
+    *error = written < 0 ? errno : ENOSPC;
     return written > 0 ? (size_t)written : 0;
 }
 
@@ -167,14 +181,17 @@ static void write_file(struct log_access *log, int fd)
     const size_t lead = torn ? 1 : 0;
     const struct iovec end = { &newline, 1 };
     const struct iovec pieces[] = { { &newline, lead }, { log->bytes, log->len } };
-    size_t written = append(fd, pieces, 2);
+    int error;
+    size_t written = append(fd, pieces, 2, &error);
     if (written > 0) {
         written -= lead;
-        torn = written > 0 && log->bytes[written - 1] != '\n' && append(fd, &end, 1) == 0;
+        torn = written > 0 && log->bytes[written - 1] != '\n' && append(fd, &end, 1, &error) == 0;
     }
     log_tail_release(turn, torn);
     log->lines_pending -= count_written(log, written);
-    drop_all(log);
+    if (log->lines_pending == 0)
+        settle_loss(sink);
+    drop_all(log, strerror(error));
 }
 
 /* The length of the next write: whole lines, as many as a pipe takes in one piece. */
@@ -195,8 +212,8 @@ static ssize_t write_chunk(int fd, enum log_sink_kind kind, const char *at, size
 static void write_bounded(struct log_access *log, int fd, enum log_sink_kind kind, int patience_ms)
 {
     size_t done = 0;
-    bool gone = false;
-    while (done < log->len && !gone) {
+    int error = 0;
+    while (done < log->len && error == 0) {
         struct pollfd room = { .fd = fd, .events = POLLOUT };
         if (poll(&room, 1, patience_ms) <= 0)
             break;
@@ -210,12 +227,15 @@ static void write_bounded(struct log_access *log, int fd, enum log_sink_kind kin
             log->lines_pending -= count_lines(at, (size_t)written);
             done += (size_t)written;
         }
-        gone = written <= 0;
+        if (written <= 0)
+            error = written < 0 ? errno : EPIPE;
     }
     log->len -= done;
     memmove(log->bytes, log->bytes + done, log->len);
-    if (gone)
-        drop_all(log);
+    if (error != 0)
+        drop_all(log, strerror(error));
+    else if (done > 0)
+        settle_loss(log->sink);
 }
 
 /* ---- datagrams ---- */
@@ -250,19 +270,23 @@ static int send_datagram(int fd, struct span bytes, int patience_ms)
  * An entry of the journal ends with a newline, and a message of syslog has none. */
 static void write_datagrams(struct log_access *log, int fd, int patience_ms)
 {
-    size_t done = 0;
+    size_t done = 0, sent = 0;
     while (done < log->len) {
         const size_t len = len_of_first(log, done);
         const int rc = send_datagram(fd, span_of(log->bytes + done, len - 1), patience_ms);
         if (rc == -EAGAIN)
             break;
         if (rc < 0)
-            count_dropped(log, 1);
+            log_sink_drop(log, 1, strerror(-rc));
+        else
+            sent++;
         log->lines_pending--;
         done += len;
     }
     log->len -= done;
     memmove(log->bytes, log->bytes + done, log->len);
+    if (sent > 0)
+        settle_loss(log->sink);
 }
 
 void log_sink_write(struct log_access *log, int patience_ms)
@@ -270,7 +294,7 @@ void log_sink_write(struct log_access *log, int patience_ms)
     const int fd = atomic_load_explicit(&log->sink->fd, memory_order_relaxed);
     const enum log_sink_kind kind = atomic_load_explicit(&log->sink->kind, memory_order_relaxed);
     if (fd < 0)
-        drop_all(log);
+        drop_all(log, "the log is closed");
     else if (log->sink->message != LOG_MESSAGE_NONE)
         write_datagrams(log, fd, patience_ms);
     else if (kind == LOG_SINK_FILE)

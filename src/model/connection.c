@@ -92,7 +92,8 @@ static void receive_input(struct model_reactor *r, struct model_connection *c)
 
 /* One step for each event: a step may close the connection. Input comes first, because the session
  * sends after each input, too. An earlier event of the turn may have closed the connection to make
- * space. Then the element has no connection, or one of any loop. */
+ * space. Then the element has no connection, or one of any loop. If it has one of this loop, the
+ * event is not about that. */
 void model_connection_event(struct model_reactor *r, struct model_connection *c, uint32_t events)
 {
     if (__builtin_expect(atomic_load_explicit(&c->owner, memory_order_relaxed) != r, 0))
@@ -101,7 +102,8 @@ void model_connection_event(struct model_reactor *r, struct model_connection *c,
         receive_input(r, c);
     else if (c->watched & EPOLLOUT)
         follow_want(r, c, SESSION_WRITE);
-    else if (c->watched == MODEL_LOST_EVENTS && events & MODEL_LOST_EVENTS)
+    else if (c->watched == MODEL_LOST_EVENTS && events & MODEL_LOST_EVENTS &&
+             model_transfer_is_lost(fd_of(r, c)))
         fail_connection(r, c, ECONNRESET);
 }
 

@@ -185,7 +185,10 @@ static bool make_space(struct model_loop *loop)
     bool closed = !loop->draining && model_idle_close_longest(loop, &loop->space_again_ns);
     if (!closed)
         request_space(loop);
-    return closed && !model_owner_is_full(loop); /* some models close later */
+    if (!closed || model_owner_is_full(loop)) /* some models close later */
+        return false;
+    loop->space_again_ns = 0; /* a loop that accepts waits for nothing */
+    return true;
 }
 
 /* ---- from loop to loop ---- */
@@ -205,6 +208,17 @@ bool model_loop_hand_over(struct model_loop *to, struct model_handed handed)
     return taken;
 }
 
+/* The task that makes the list of ready answers longer than empty wakes the loop. A session that is
+ * resumed may submit the next task, which may be done before the list is empty. */
+static void resume_ready(struct model_loop *loop)
+{
+    struct session *s = NULL;
+    for (unsigned i = 0; i < LOOP_RESUMES && (s = session_thread_next_ready(&loop->thread)); i++)
+        loop->kind->resume(loop, s);
+    if (s)
+        wake_loop(loop); /* for those that are left */
+}
+
 void model_loop_woken(struct model_loop *loop)
 {
     uint64_t wakes;
@@ -220,8 +234,7 @@ void model_loop_woken(struct model_loop *loop)
             loop->kind->adopt(loop, handed[i].fd);
         else
             loop->kind->begin(loop, handed[i].fd, handed[i].origin);
-    for (struct session *s; (s = session_thread_next_ready(&loop->thread));)
-        loop->kind->resume(loop, s);
+    resume_ready(loop);
     give_space(loop);
 }
 

@@ -26,6 +26,7 @@ struct server;
 
 enum {
     LOOP_ACCEPTS = 16,            /* connections accepted before other work gets its turn */
+    LOOP_RESUMES = 64,            /* answers that became ready, likewise */
     LOOP_HANDED_MAX = 256,        /* connections on their way to one loop */
     LOOP_TURN_BYTES = 2048 * 1024 /* sent to one connection before other work gets its turn */
 };

@@ -8,7 +8,6 @@
 #include "os/file.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
@@ -106,18 +105,12 @@ static bool release_connection(struct model_poolthread *t, struct model_connecti
     return false;
 }
 
-/* Nothing was ready, so epoll has reported the connection perhaps because it is lost. */
-static bool is_lost(int fd)
-{
-    struct pollfd end = { .fd = fd };
-    return poll(&end, 1, 0) > 0 && (end.revents & (POLLERR | POLLHUP)) != 0;
-}
-
-/* An answer was pending. Returns what the session wants now. */
+/* An answer was pending. If none is ready, epoll has perhaps reported the connection because it is
+ * lost. Returns what the session wants now. */
 static unsigned resume_pending(const struct model_poolthread *t, struct session *s, int fd)
 {
     unsigned want = session_resume(s, t->thread.now_ns);
-    if (want != SESSION_WAIT || !is_lost(fd))
+    if (want != SESSION_WAIT || !model_transfer_is_lost(fd))
         return want;
     session_failed(s, ECONNRESET);
     return SESSION_CLOSE;

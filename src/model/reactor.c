@@ -187,9 +187,9 @@ static void close_each_connection(struct model_reactor *r, bool idle_only)
 static void close_idle_connections(struct model_loop *loop)
 {
     struct model_reactor *r = reactor_of(loop);
-    close_each_connection(r, true);
     if (r->placement && r->placement->close_idle)
-        r->placement->close_idle(r);
+        r->placement->close_idle(r); /* first: it may announce the end to parked connections */
+    close_each_connection(r, true);
 }
 
 static void close_connections(struct model_loop *loop)

@@ -106,6 +106,7 @@ static unsigned send_output(struct model_ringloop *r, struct model_ringconnectio
             await_writable(r, c);
         return want;
     }
+    (void)model_transfer_turn(&out, LOOP_TURN_BYTES);
     session_hold(&c->session);
     model_ring_send(&r->ring, c->fd, &out, about_connection(r, c, ABOUT_SEND));
     c->sending = true;
@@ -191,6 +192,7 @@ static void adapt_to_input(struct model_ringloop *r, struct model_ringconnection
 static void act_on_input(struct model_ringloop *r, struct model_ringconnection *c, struct span in)
 {
     adapt_to_input(r, c, in.len);
+    c->dispensable = false; /* the cancel comes too late, and may find nothing */
     if (c->leaving)
         model_ringconnection_close(r, c);
     else if (c->pending || session_room(&c->session) == 0)

@@ -43,8 +43,8 @@ enum {
 #define TURN_NS    UINT64_C(250000000)
 #define COOLING_NS UINT64_C(2000000000)
 
-/* Whether the stack of a free slot has memory. */
-enum warmth { SLOT_WARM, SLOT_COOLING, SLOT_COLD };
+/* Whether the stack of a slot has memory, which a slot that stays free gives back. */
+enum warmth { SLOT_COLD, SLOT_WARM, SLOT_COOLING };
 
 /* Placed at the end of its memory, above the stack. */
 struct slot {
@@ -73,9 +73,9 @@ struct threads {
     struct session_spares spares; /* a slot without a client keeps no memory */
 
     /* The reactor's: */
-    struct model_wheel_node cooling; /* in the wheel while slots may be warm */
-    bool cools;
-    unsigned cooled; /* slots, since the heaps were last trimmed */
+    struct model_wheel_node cooling; /* in the wheel while slots are not cold */
+    unsigned warm;                   /* slots that are not cold */
+    unsigned cooled;                 /* slots, since the heaps were last trimmed */
 };
 
 static struct slot *slot_at(const struct threads *t, unsigned index)
@@ -182,6 +182,7 @@ static void open_slot(struct slot *slot, int fd)
     session_spares_take(&slot->all->spares, &slot->thread);
     slot->fd = fd;
     CHECK(pthread_mutex_unlock(&slot->all->lock) == 0);
+    slot->all->warm += slot->warmth == SLOT_COLD;
     slot->warmth = SLOT_WARM;
 }
 
@@ -189,20 +190,21 @@ static void open_slot(struct slot *slot, int fd)
 
 static void cool_slot(struct slot *slot)
 {
-    const uintptr_t begin = (uintptr_t)stack_of(slot), end = (uintptr_t)slot & ~(uintptr_t)4095;
+    char *stack = stack_of(slot);
+    const size_t bytes = ((uintptr_t)slot & ~(uintptr_t)4095) - (uintptr_t)stack;
     join_slot(slot);
-    (void)madvise(stack_of(slot), end - begin, MADV_DONTNEED); /* else the memory stays */
+    (void)madvise(stack, bytes, MADV_DONTNEED); /* else the memory stays */
     slot->warmth = SLOT_COLD;
+    slot->all->warm--;
     slot->all->cooled++;
 }
 
 /* Cools slots that were free at the last call, too. Only the reactor takes slots out of the list,
- * so it walks behind the first one without the lock. Returns when to call it again: 0 when all free
- * slots are cold. */
-static uint64_t cool_free_slots(struct threads *t)
+ * so it walks behind the first one without the lock. False: it stopped before the end of the
+ * list. */
+static bool cool_free_slots(struct threads *t)
 {
     unsigned left = COOLED_AT_ONCE;
-    uint64_t again_ns = 0;
     CHECK(pthread_mutex_lock(&t->lock) == 0);
     struct slot *slot = t->free;
     CHECK(pthread_mutex_unlock(&t->lock) == 0);
@@ -212,30 +214,20 @@ static uint64_t cool_free_slots(struct threads *t)
             left--;
         } else if (slot->warmth == SLOT_WARM) {
             slot->warmth = SLOT_COOLING;
-            again_ns = COOLING_NS;
         }
     }
-    return left > 0 ? again_ns : WHEEL_TICK_NS;
-}
-
-static void cool_after(struct model_reactor *r, uint64_t delay_ns)
-{
-    struct threads *t = r->place;
-    if (!t->cools)
-        model_wheel_add(&r->loop.wheel, &t->cooling, r->loop.now_ns + delay_ns);
-    t->cools = true;
+    return left > 0;
 }
 
 /* A crowd has also left memory in the heaps, between what is still used. */
 static void cool_slots(struct model_reactor *r, struct model_wheel_node *timer)
 {
     struct threads *t = r->place;
-    const uint64_t again_ns = cool_free_slots(t);
-    (void)timer;
-    t->cools = false;
-    if (again_ns > 0 || atomic_load(&r->loop.live) > 0)
-        cool_after(r, again_ns > 0 ? again_ns : COOLING_NS);
-    if (again_ns == WHEEL_TICK_NS || t->cooled < CROWD)
+    const bool all_seen = cool_free_slots(t);
+    if (t->warm > 0)
+        model_wheel_add(&r->loop.wheel, timer,
+                        r->loop.now_ns + (all_seen ? COOLING_NS : WHEEL_TICK_NS));
+    if (!all_seen || t->cooled < CROWD)
         return;
     os_process_trim_heaps();
     t->cooled = 0;
@@ -253,8 +245,9 @@ static bool start_client(struct model_reactor *r, int fd, struct session_origin 
         model_pump_init(&slot->pump, fd, t->drain_fd, t->server->drain_idle_ns, r->loop.now_ns);
         slot->displaced = false;
         slot->origin = origin;
+        if (slot->all->warm == 0)
+            model_wheel_add(&r->loop.wheel, &slot->all->cooling, r->loop.now_ns + COOLING_NS);
         open_slot(slot, fd);
-        cool_after(r, COOLING_NS);
         rc = start_thread(slot);
         if (rc < 0)
             release_slot(slot);

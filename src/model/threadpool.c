@@ -27,8 +27,9 @@
  * input parks the connection again.
  *
  * Only the reactor uses the timer, also while POOL owns the connection. It fires once a second, and
- * the reactor then acts on the connection if it is parked. With the policy `sticky` the reactor
- * then takes the oldest connection from the queue if it has waited for header-timeout.
+ * in a drain four times, and the reactor then acts on the connection if it is parked. With the
+ * policy `sticky` the reactor then takes the oldest connection from the queue if it has waited for
+ * header-timeout.
  *
  * With the policy `sticky` POOL owns a connection until it is closed. The thread waits in blocking
  * calls (model/pump.h), which the reactor ends by shutting the descriptor down. A lock prevents the
@@ -52,7 +53,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define CHECK_NS DURATION_SECOND
+#define CHECK_NS       DURATION_SECOND
+#define CHECK_DRAIN_NS (DURATION_SECOND / 4)
 
 static bool is_parked(const struct model_reactor *r, const struct model_connection *c)
 {
@@ -87,13 +89,23 @@ static bool may_park_at_once(const struct model_threadpool *pool, int fd)
            errno == EAGAIN;
 }
 
+/* The timer fires at the latest for the next check, and earlier for the deadline of a connection
+ * that is parked. */
+static void set_timer(struct model_reactor *r, struct model_connection *c, bool parked)
+{
+    uint64_t due_ns = r->loop.now_ns + (r->loop.draining ? CHECK_DRAIN_NS : CHECK_NS);
+    if (parked && session_deadline_ns(&c->session) < due_ns)
+        due_ns = session_deadline_ns(&c->session);
+    model_wheel_add(&r->loop.wheel, &c->timer, due_ns);
+}
+
 static bool queue_accepted(struct model_reactor *r, int fd, struct session_origin origin)
 {
     struct model_threadpool *pool = r->place;
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
-    model_wheel_add(&r->loop.wheel, &c->timer, r->loop.now_ns + CHECK_NS);
+    set_timer(r, c, false);
     if (may_park_at_once(pool, fd) &&
         model_connection_watch(r, c, MODEL_EVENT_PLACED, MODEL_INPUT_EVENTS | EPOLLONESHOT)) {
         atomic_store_explicit(&c->owner, r, memory_order_relaxed);
@@ -139,8 +151,10 @@ static bool drain_parked(struct model_reactor *r, struct model_connection *c)
         return true;
     want = model_transfer_follow(&c->session, fd, want, LOOP_TURN_BYTES, r->loop.now_ns);
     const uint32_t events = model_connection_events(&c->session, want) | EPOLLONESHOT;
-    if (want != SESSION_CLOSE && model_connection_watch(r, c, MODEL_EVENT_PLACED, events))
+    if (want != SESSION_CLOSE && model_connection_watch(r, c, MODEL_EVENT_PLACED, events)) {
+        set_timer(r, c, true); /* the client has to acknowledge the end in time */
         return true;
+    }
     model_connection_close(r, c);
     return false;
 }
@@ -216,26 +230,31 @@ static void act_on_timer(struct model_reactor *r, struct model_wheel_node *timer
         model_connection_expire(r, timer);
         return;
     }
-    uint64_t check_ns = r->loop.now_ns + CHECK_NS;
-    uint64_t deadline_ns = parked ? session_deadline_ns(&c->session) : check_ns;
     if (parked && pool->closes_idle && session_idle(&c->session))
         model_connection_close(r, c);
-    else if (deadline_ns <= r->loop.now_ns)
+    else if (parked && session_deadline_ns(&c->session) <= r->loop.now_ns)
         model_connection_expire(r, timer);
     else
-        model_wheel_add(&r->loop.wheel, timer, deadline_ns < check_ns ? deadline_ns : check_ns);
+        set_timer(r, c, parked);
 }
 
-static void drain_pool(struct model_reactor *r)
+static void drain_each_parked(struct model_reactor *r)
 {
-    const struct model_threadpool *pool = r->place;
     struct model_wheel_node *next, *node = model_wheel_next(&r->loop.wheel, NULL);
     for (; node; node = next) {
         next = model_wheel_next(&r->loop.wheel, node);
         struct model_connection *c = model_connection_of(node);
         if (is_parked(r, c))
             (void)drain_parked(r, c);
+        else
+            set_timer(r, c, false); /* a thread has it, and may park it at any time */
     }
+}
+
+static void drain_pool(struct model_reactor *r)
+{
+    const struct model_threadpool *pool = r->place;
+    drain_each_parked(r);
     model_pump_report_drain(pool->drain_fd);
 }
 
@@ -248,6 +267,7 @@ static void end_pumps(struct model_threadpool *pool, void (*end)(struct model_pu
 static void end_idle_pool_clients(struct model_reactor *r)
 {
     struct model_threadpool *pool = r->place;
+    drain_each_parked(r); /* those that a thread had when the drain began */
     pool->closes_idle = true;
     end_pumps(pool, model_pump_end_idle);
 }

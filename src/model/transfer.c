@@ -6,6 +6,7 @@
 #include "session/thread.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/sendfile.h>
 
 enum { SENDFILE_CHUNK = 2048 * 1024 }; /* requested in one sendfile */
@@ -60,12 +61,13 @@ ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bo
 unsigned model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns)
 {
     unsigned want = SESSION_WRITE;
-    size_t total = 0;
+    size_t total = 0, turn = most;
     bool full = false;
     if (session_delayed(s))
         os_socket_lift_unsent(fd); /* the socket was full, and the client has read since */
-    while (want & SESSION_WRITE && !full && total < most) {
+    while (want & SESSION_WRITE && !full && total < turn) {
         struct session_out out = session_output(s);
+        turn = model_transfer_turn(&out, most);
         ssize_t sent = model_transfer_some(fd, &out, MSG_DONTWAIT, &full);
         if (sent == -ENODATA)
             return session_cut(s);
@@ -81,6 +83,12 @@ unsigned model_transfer_send(struct session *s, int fd, size_t most, uint64_t no
     if (want & SESSION_WRITE)
         session_hold(s); /* keeps the entry of an answer of which nothing has been sent yet */
     return want;
+}
+
+bool model_transfer_is_lost(int fd)
+{
+    struct pollfd end = { .fd = fd };
+    return poll(&end, 1, 0) > 0 && (end.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 unsigned model_transfer_expire(struct session *s, int fd, uint64_t now_ns)

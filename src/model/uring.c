@@ -12,7 +12,9 @@
  * output buffer for each answer, where `percore` uses one for all. Each idle connection keeps an
  * operation in the kernel, and no buffer.
  * Failure: where the kernel is older than Linux 6.1, or an administrator forbids io_uring,
- * `percore` serves instead. A crash loses every connection of the process.
+ * `percore` serves instead. A crash loses every connection of the process. If a disk that hangs
+ * keeps the process from ending, its ring still waits for connections, and the kernel wakes that
+ * ring and not the one of the successor.
  */
 #include "model/uring.h"
 

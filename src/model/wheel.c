@@ -28,8 +28,12 @@ void model_wheel_remove(struct model_wheel *wheel, struct model_wheel_node *node
     node->next->prev = node->prev;
     node->next = node->prev = NULL;
     const struct model_wheel_node *head = &wheel->slot[node->slot];
-    if (head->next == head)
-        wheel->occupied[node->slot / 64] &= ~(UINT64_C(1) << node->slot % 64);
+    if (head->next != head)
+        return;
+    uint64_t *word = &wheel->occupied[node->slot / 64];
+    *word &= ~(UINT64_C(1) << node->slot % 64);
+    if (*word == 0)
+        wheel->words &= ~(UINT64_C(1) << node->slot / 64);
 }
 
 void model_wheel_add(struct model_wheel *wheel, struct model_wheel_node *node, uint64_t due_ns)
@@ -44,18 +48,28 @@ void model_wheel_add(struct model_wheel *wheel, struct model_wheel_node *node, u
     node->due_ns = tick * WHEEL_TICK_NS;
     link_after(&wheel->slot[node->slot], node);
     wheel->occupied[node->slot / 64] |= UINT64_C(1) << node->slot % 64;
+    wheel->words |= UINT64_C(1) << node->slot / 64;
+}
+
+/* The first occupied slot, from `slot` around the ring. There is one. */
+static unsigned first_occupied(const struct model_wheel *wheel, unsigned slot)
+{
+    unsigned at = slot / 64;
+    const uint64_t word = wheel->occupied[at] >> slot % 64;
+    if (word)
+        return slot + (unsigned)__builtin_ctzll(word);
+    const uint64_t behind = wheel->words & ~((UINT64_C(2) << at) - 1);
+    at = (unsigned)__builtin_ctzll(behind ? behind : wheel->words);
+    return at * 64 + (unsigned)__builtin_ctzll(wheel->occupied[at]);
 }
 
 uint64_t model_wheel_next_ns(const struct model_wheel *wheel)
 {
-    for (unsigned ahead = 1; ahead < WHEEL_SLOTS;) {
-        unsigned slot = (unsigned)((wheel->tick + ahead) % WHEEL_SLOTS);
-        uint64_t word = wheel->occupied[slot / 64] >> slot % 64;
-        if (word)
-            return (wheel->tick + ahead + (unsigned)__builtin_ctzll(word)) * WHEEL_TICK_NS;
-        ahead += 64 - slot % 64;
-    }
-    return UINT64_MAX;
+    if (wheel->words == 0)
+        return UINT64_MAX;
+    const unsigned next = (unsigned)((wheel->tick + 1) % WHEEL_SLOTS);
+    const unsigned ahead = (first_occupied(wheel, next) - next) % WHEEL_SLOTS;
+    return (wheel->tick + 1 + ahead) * WHEEL_TICK_NS;
 }
 
 struct model_wheel_node *model_wheel_next(struct model_wheel *wheel, struct model_wheel_node *node)

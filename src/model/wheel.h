@@ -9,8 +9,10 @@
 
 #include <stdint.h>
 
-enum { WHEEL_SLOTS = 128 };
-#define WHEEL_TICK_NS UINT64_C(125000000) /* timers fire at most this much late, never early */
+/* All timers of a tick fire together. With long ticks many connections would end at once, and the
+ * other clients would wait for that. */
+enum { WHEEL_SLOTS = 1024, WHEEL_WORDS = WHEEL_SLOTS / 64 };
+#define WHEEL_TICK_NS UINT64_C(15625000) /* timers fire at most this much late, never early */
 
 /* Embedded by its owner; zeroed is "in no wheel". */
 struct model_wheel_node {
@@ -21,8 +23,9 @@ struct model_wheel_node {
 
 struct model_wheel {
     struct model_wheel_node slot[WHEEL_SLOTS]; /* heads of rings */
-    uint64_t occupied[WHEEL_SLOTS / 64];
-    uint64_t tick; /* the last that has fired */
+    uint64_t occupied[WHEEL_WORDS];            /* a bit for each slot */
+    uint64_t words;                            /* a bit for each of these words that is not 0 */
+    uint64_t tick;                             /* the last that has fired */
 };
 
 void model_wheel_init(struct model_wheel *wheel, uint64_t now_ns);

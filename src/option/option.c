@@ -76,15 +76,20 @@ static bool store_number(void *member, const struct option *option, const char *
 static bool store_time(uint64_t *member, const struct option *option, const char *value,
                        struct option_refusal *refusal)
 {
-    uint64_t ns, number;
+    uint64_t ns = 0, number;
     uint64_t most = option->most > 0 ? option->most : LONGEST_NS;
-    if (duration_parse(span_text(value), &ns) && ns >= option->least && ns <= most) {
+    bool is_time = duration_parse(span_text(value), &ns);
+    if (is_time && ns >= option->least && ns <= most) {
         *member = ns;
         return true;
     }
     if (num_parse_u64(span_text(value), &number) && number > 0)
         return option_refuse(refusal, "--%s: `%s` has no unit; write %ss for seconds, or %sms",
                              option->name, value, value, value);
+    if (is_time && option->most == 0)
+        return option_refuse(refusal, "--%s: `%s` is too %s", option->name, value,
+                             ns > most ? "long; the longest time is 1000h"
+                                       : "short; write 500ms, 10s or 2m");
     if (option->most == 0)
         return option_refuse(refusal, "--%s: `%s` is not a time; write 500ms, 10s or 2m",
                              option->name, value);

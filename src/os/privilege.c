@@ -35,16 +35,24 @@ static int shrink_bounding_set(uint64_t kept)
     return 0;
 }
 
+int os_privilege_bound(uint64_t kept)
+{
+    struct __user_cap_data_struct sets[WORDS] = { 0 };
+    const int rc = read_sets(sets);
+    const bool may = rc == 0 && (sets[0].effective & OS_PRIVILEGE(CAP_SETPCAP)) != 0;
+    return may ? shrink_bounding_set(kept) : rc;
+}
+
 int os_privilege_keep(uint64_t kept)
 {
     struct __user_cap_data_struct sets[WORDS] = {
         0
     }; /* some tools do not see the kernel's write */
-    int rc = read_sets(sets);
+    int rc = os_privilege_bound(kept);
+    if (rc == 0)
+        rc = read_sets(sets);
     if (rc < 0)
         return rc;
-    if ((sets[0].effective & OS_PRIVILEGE(CAP_SETPCAP)) != 0)
-        rc = shrink_bounding_set(kept);
     bool changes = false;
     for (unsigned i = 0; i < WORDS; i++) {
         uint32_t word = (uint32_t)(kept >> (32 * i));
@@ -53,7 +61,7 @@ int os_privilege_keep(uint64_t kept)
         sets[i].effective &= word;
         sets[i].inheritable &= word; /* an ambient capability is lost with its inheritable one */
     }
-    return rc < 0 || !changes ? rc : write_sets(sets); /* a filter may forbid capset */
+    return changes ? write_sets(sets) : 0; /* a filter may forbid capset */
 }
 
 int os_privilege_forbid_new(void)

@@ -77,6 +77,15 @@ size_t os_process_raise_files(void)
     return files < OS_PROCESS_FILES_MAX ? (size_t)files : OS_PROCESS_FILES_MAX;
 }
 
+void os_process_reserve_files(size_t count)
+{
+    enum { MOST = 65536 };
+    const int fd = open("/", O_PATH | O_CLOEXEC);
+    if (fd >= 0) /* on failure the table grows later */
+        os_file_close(fcntl(fd, F_DUPFD_CLOEXEC, (int)(count < MOST ? count : MOST) - 1));
+    os_file_close(fd);
+}
+
 void os_process_lower_priority(void)
 {
     enum { LOWEST = 19 };

@@ -29,13 +29,19 @@ enum { OS_PROCESS_FILES_MAX = 1024 * 1024 };
  * that is less. Returns the limit in force, OS_PROCESS_FILES_MAX at most. */
 size_t os_process_raise_files(void);
 
+/* Makes the kernel's table of open files of this process large enough for `count` descriptors, or
+ * 65,536 (512 KiB) if that is less. When it grows in a process with several threads, the thread
+ * that opens a file waits until each CPU has switched tasks (synchronize_rcu), for 5 to 20 ms. So
+ * call it before the first thread starts. */
+void os_process_reserve_files(size_t count);
+
 /* Lets the threads of this process allocate from `count` heaps at most, the first one included.
  * glibc makes one for each thread, up to 8 for each CPU, and a heap keeps what its threads once
  * needed at the same time. Call it before the first thread starts. */
 void os_process_limit_heaps(unsigned count);
 
-/* From now on a large block is given back to the kernel when it is freed. glibc would keep as much
- * memory as the largest block that was ever freed, up to 32 MiB. */
+/* From now on a large block is given back to the kernel when it is freed. By default glibc keeps as
+ * much memory as the largest freed block had, up to 32 MiB. */
 void os_process_return_large_blocks(void);
 
 /* Gives unused memory of all heaps back to the kernel. It takes milliseconds, in which other

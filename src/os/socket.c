@@ -357,6 +357,27 @@ int os_socket_tune(int fd, const struct os_socket_options *options)
     return rc < 0 || address.storage.ss_family == AF_UNIX ? rc : set_tcp_options(fd, options);
 }
 
+/* Further sockets of a group have asked for the port. The kernel refuses to bind these again. */
+static int listen_again(int fd, const struct os_socket_address *chosen, int backlog)
+{
+    if (chosen && bind(fd, (const struct sockaddr *)&chosen->storage, chosen->len) < 0 &&
+        errno != EINVAL)
+        return -errno;
+    return os_socket_listen(fd, backlog);
+}
+
+int os_socket_mend(int listener_fd, const struct os_socket_address *chosen, int backlog)
+{
+    const struct linger none = { 0 };
+    (void)fcntl(listener_fd, F_SETFL, O_RDWR | O_NONBLOCK);
+    (void)setsockopt(listener_fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    (void)set_flag(listener_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_MAX);
+    if (!has_option(listener_fd, SO_ACCEPTCONN, 0))
+        return 0;
+    const int rc = listen_again(listener_fd, chosen, backlog);
+    return rc < 0 ? rc : 1;
+}
+
 int os_socket_local(int fd, struct os_socket_address *ret_address)
 {
     struct os_socket_address address = { .len = sizeof(address.storage) };

@@ -91,6 +91,12 @@ MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);
  * kernel has no number. */
 uint64_t os_socket_drops(int listener_fd);
 
+/* Undoes what another holder of a listener may have done to it: it is non-blocking again, and gives
+ * its connections the options of os_socket_bind. A TCP socket that was shut down listens again. It
+ * has lost a port that the kernel had chosen, so `chosen` is the address with that port; NULL: the
+ * port was asked for. 1: it had been shut down. 0: it had not. -errno: it does not listen. */
+MUST_USE int os_socket_mend(int listener_fd, const struct os_socket_address *chosen, int backlog);
+
 /* The kernel takes at most 128 KiB of output that it cannot send yet, and the bytes that are on
  * their way. This call lifts the limit of a connection: fewer and larger sends cost less CPU time.
  * It is for clients that have read some of an answer. A client that reads nothing would otherwise

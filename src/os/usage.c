@@ -144,12 +144,24 @@ size_t os_usage_threads(pid_t pid, struct os_usage_thread *threads, size_t most)
     return count;
 }
 
+/* Whether the state in a `stat` file is this letter. */
+static bool has_state(pid_t pid, const char *name, char letter)
+{
+    char text[TEXT_MAX];
+    const char *state = read_proc_file(pid, name, text) == 0 ? strrchr(text, ')') : NULL;
+    return state && state[1] == ' ' && state[2] == letter;
+}
+
+bool os_usage_has_ended(pid_t pid)
+{
+    return has_state(pid, "stat", 'Z');
+}
+
 static bool is_stuck(pid_t pid, pid_t thread, struct os_usage_stuck *ret_stuck)
 {
     char name[PATH_SIZE / 2], text[TEXT_MAX];
     snprintf(name, sizeof(name), "task/%d/stat", (int)thread);
-    const char *state = read_proc_file(pid, name, text) == 0 ? strrchr(text, ')') : NULL;
-    if (!state || strncmp(state, ") D", 3) != 0)
+    if (!has_state(pid, name, 'D'))
         return false;
     *ret_stuck = (struct os_usage_stuck){ .thread = thread };
     snprintf(name, sizeof(name), "task/%d/wchan", (int)thread);

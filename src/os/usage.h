@@ -29,6 +29,9 @@ struct os_usage_thread {
 /* Lists at most `most` threads of a process. Returns how many were written. */
 size_t os_usage_threads(pid_t pid, struct os_usage_thread *threads, size_t most);
 
+/* Whether the first thread of a process that was not reaped has ended. Others may be left. */
+bool os_usage_has_ended(pid_t pid);
+
 /* A thread that waits in the kernel, where no signal ends the wait (state D). */
 struct os_usage_stuck {
     pid_t thread;

@@ -2,6 +2,7 @@
 #include "page/answer.h"
 
 #include "http/accept.h"
+#include "http/body.h"
 #include "http/head.h"
 #include "http/list.h"
 #include "http/target.h"
@@ -362,24 +363,20 @@ static void answer_page_path(const struct exchange *e, struct span path)
         answer_error(e->answer, HTTP_NOT_FOUND);
 }
 
-/* Whether a body follows the head. The page reads no bodies, so the connection must then end. */
-static bool has_body(const struct exchange *e)
-{
-    struct span length = field_of(e, HTTP_FIELD_CONTENT_LENGTH);
-    return http_request_has(e->request, HTTP_FIELD_TRANSFER_ENCODING) ||
-           (http_request_has(e->request, HTTP_FIELD_CONTENT_LENGTH) &&
-            !span_equal(length, SPAN("0")));
-}
-
 void page_answer_request(struct page_answer *answer, struct page_shared *shared,
                          const struct http_request *request, const char *head, bool guarded,
                          uint64_t now_ns)
 {
     char storage[HTTP_TARGET_MAX];
     struct http_target target;
+    struct http_body body = { 0 };
     const struct exchange e = { answer, shared, request, head, now_ns, guarded };
+    const int refusal = http_body_begin(&body, request, head);
+    /* The page reads no bodies, so the connection ends with a request that may have one. */
+    const bool has_body = refusal != 0 || body.kind != HTTP_BODY_NONE;
+    /* A client of HTTP/1.0 reads to the end of the connection. */
     *answer = (struct page_answer){
-        .close = !http_request_persists(request, head) || has_body(&e),
+        .close = request->minor == 0 || !http_request_persists(request, head) || has_body,
         .wall_s = shared->wall_s,
     };
     if (request->method != HTTP_GET && request->method != HTTP_HEAD) {
@@ -389,7 +386,9 @@ void page_answer_request(struct page_answer *answer, struct page_shared *shared,
         return;
     }
     int status = http_target_resolve(&target, request, head, storage, sizeof(storage));
-    if (status != 0) {
+    if (refusal != 0) {
+        answer_error(answer, (enum http_status)refusal);
+    } else if (status != 0) {
         answer->close = answer->close || status != HTTP_NOT_FOUND;
         answer_error(answer, status == HTTP_NOT_FOUND ? HTTP_NOT_FOUND : HTTP_BAD_REQUEST);
     } else if (is_allowed(&e, &target)) {

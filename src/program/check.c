@@ -16,10 +16,12 @@
 #include "server/capacity.h"
 #include "server/compression.h"
 #include "server/sitefiles.h"
+#include "server/stats.h"
 #include "trace/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <string.h>
@@ -191,6 +193,9 @@ static int report(const struct check_options *options, const struct config_store
         config_read_explain(store, stdout);
         putchar('\n');
         print_capacity(config_read_result(store));
+        printf("configuration %016" PRIx64 ": `weir stats` shows this number while the same values "
+               "from the same places are in force\n",
+               server_stats_hash(store));
     }
     if (errors == 0)
         print_compression(config_read_result(store), options->explain);
@@ -253,7 +258,7 @@ static int check(const struct check_options *options, const char *file, const ch
     struct config_store *store = program_configuration_read(&request);
     if (config_read_errors(store) == 0 && !options->path)
         check_written(store);
-    config_read_print_problems(store, stderr);
+    config_read_print_problems(store, UINT_MAX, stderr);
     int status = report(options, store, file ? file : folder);
     config_read_free(store);
     return status;

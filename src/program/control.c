@@ -160,8 +160,8 @@ static int report_connect_error(const char *path, int error)
     switch (error) {
     case ENOENT:
         return refuse_socket(-1, path,
-                             "there is no such socket; is the server running, and with this "
-                             "`control`?");
+                             "there is no such socket; is the server running, as this user, and "
+                             "with this `control`?");
     case ECONNREFUSED:
         return refuse_socket(-1, path, "the server that made this socket has ended");
     case EACCES:
@@ -237,8 +237,8 @@ static int find_only_master(const char *folder, const char *command,
     int count = server_runtime_list(folder, pids, MASTERS_SHOWN);
     if (count <= 0) {
         fprintf(stderr,
-                "weir: no server of this user is running (%s has none); name the socket of "
-                "another server with --control PATH\n",
+                "weir: no server of this user has its socket in %s; name the socket of one with "
+                "another `control` with --control PATH; `weir stats --list` shows what runs\n",
                 folder);
         return PROGRAM_FAILED;
     }

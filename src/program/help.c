@@ -54,6 +54,11 @@ static int run_help(void *given, const char *const *words)
     size_t taken;
     const char *second = command->count > 1 ? command->at[1] : NULL;
     const struct program_command *subject = program_command_find(command->at[0], second, &taken);
+    if (subject && taken < command->count) {
+        fprintf(stderr, "weir: `%s` is one argument too many; see `weir help %s`\n",
+                command->at[taken], subject->options.name);
+        return PROGRAM_USAGE;
+    }
     if (subject) {
         program_command_print_help(subject, stdout);
         return PROGRAM_OK;

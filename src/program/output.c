@@ -4,6 +4,10 @@
 #include "load/report.h"
 #include "program/command.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <unistd.h>
+
 #define FILE_OPTION(member) OPTION_TEXT, OPTION_INTO(program_output, member)
 
 const struct option program_output_options[] = {
@@ -30,6 +34,37 @@ static bool read_slos(const struct program_output *output, struct load_slos *slo
     return true;
 }
 
+/* Whether a file can be written later. A long run must not end with a path that is wrong. */
+static int check_file(const char *path)
+{
+    char folder[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    if (access(path, W_OK) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
+    if (slash)
+        (void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash + 1 - path), path);
+    return access(folder, W_OK | X_OK) == 0 ? 0 : -errno;
+}
+
+static bool check_files(const struct program_output *output, const char *prefix)
+{
+    const struct {
+        const char *name, *path;
+    } files[] = { { "hgrm", output->hgrm }, { "ndjson", output->ndjson } };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        bool given = files[i].path && strcmp(files[i].path, "-") != 0;
+        int rc = given ? check_file(files[i].path) : 0;
+        if (rc < 0) {
+            fprintf(stderr, "weir: %s--%s: %s: %s\n", prefix, files[i].name, files[i].path,
+                    strerror(-rc));
+            return false;
+        }
+    }
+    return true;
+}
+
 bool program_output_check(const struct program_output *output, const char *prefix)
 {
     struct load_slos slos;
@@ -43,6 +78,8 @@ bool program_output_check(const struct program_output *output, const char *prefi
                 prefix, output->json ? "json" : "csv");
         return false;
     }
+    if (!check_files(output, prefix))
+        return false;
     bool good = read_slos(output, &slos, why);
     if (!good)
         fprintf(stderr, "weir: %s--slo: %s\n", prefix, why);
@@ -65,7 +102,7 @@ int program_output_print(const struct program_output *output, const struct load_
     if (rc == 0)
         rc = load_report_print(&report, &how, stdout, &path);
     int status = rc == 0 ? (int)report.conclusion : PROGRAM_FAILED;
-    if (rc < 0)
+    if (rc < 0 && !ferror(stdout)) /* about standard output, main has a message */
         fprintf(stderr, "weir: %s%s: %s\n", prefix, path, strerror(-rc));
     load_report_done(&report);
     return status;

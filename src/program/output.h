@@ -21,5 +21,5 @@ extern const struct option program_output_options[];
 int program_output_print(const struct program_output *output, const struct load_run *run,
                          const char *prefix);
 
-/* Checks the options; false: it has printed what is wrong. */
+/* Checks the options, and whether the files can be written; false: it has printed what is wrong. */
 bool program_output_check(const struct program_output *output, const char *prefix);

@@ -46,6 +46,12 @@ struct password_options {
     struct option_list user;
 };
 
+/* Whether a line can begin with it. It is asked before the password is. */
+static bool is_user(const char *user)
+{
+    return strlen(user) <= AUTH_USER_MAX && !strpbrk(user, ":#\n\r");
+}
+
 /* A line that the server accepts. False: the name of the user is wrong. */
 static bool print_line(const char *user, const char *hash)
 {
@@ -53,11 +59,7 @@ static bool print_line(const char *user, const char *hash)
     const char *why;
     char line[AUTH_USER_MAX + AUTH_HASH_MAX + 2];
     int len = snprintf(line, sizeof(line), "%s:%s", user, hash);
-    struct auth_file *file = NULL;
-    if (strpbrk(user, ":#\n\r") || len >= (int)sizeof(line))
-        why = "A user name has at most 255 bytes, and no colon or #.";
-    else
-        file = auth_file_parse(span_of(line, (size_t)len), &number, &why);
+    struct auth_file *file = auth_file_parse(span_of(line, (size_t)len), &number, &why);
     if (file)
         puts(line);
     else
@@ -95,7 +97,13 @@ static int run_password(void *options, const char *const *words)
     (void)words;
     const struct password_options *given = options;
     char first[AUTH_PASSWORD_MAX + 2] = "", second[AUTH_PASSWORD_MAX + 2] = "";
-    int status = make_hash(program_command_argument(&given->user), first, second);
+    const char *user = program_command_argument(&given->user);
+    if (user && !is_user(user)) {
+        fprintf(stderr, "weir: a user name has at most %d bytes, and no colon or #\n",
+                AUTH_USER_MAX);
+        return PROGRAM_USAGE;
+    }
+    int status = make_hash(user, first, second);
     explicit_bzero(first, sizeof(first));
     explicit_bzero(second, sizeof(second));
     return status;

@@ -60,7 +60,7 @@ static int serve(const struct program_serve_options *options, const char *file, 
     struct config_request request =
         program_configuration_request(&options->configuration, file, folder);
     struct config_store *store = program_configuration_read(&request);
-    config_read_print_problems(store, stderr);
+    config_read_print_problems(store, CONFIG_PROBLEMS_SHOWN, stderr);
     if (config_read_errors(store) > 0) {
         int status = config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
         config_read_free(store);

@@ -362,7 +362,7 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
 {
     struct trace *trace = &tracing->trace;
     if (config_read_errors(store) > 0) {
-        config_read_print_problems(store, stderr);
+        config_read_print_problems(store, CONFIG_PROBLEMS_SHOWN, stderr);
         return config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
     }
     trace->config = config_read_result(store);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/address.h"
 
+#include "log/error.h"
 #include "os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool server_address_is_unix(const struct server_address *address)
 {
@@ -65,6 +67,20 @@ void server_address_shrink(struct server_address *address)
 {
     while (address->count > address->listening)
         os_file_close(address->fd[--address->count]);
+}
+
+void server_address_mend(const struct server_address *address)
+{
+    const bool any_port = os_socket_port(&address->asked) == 0;
+    for (size_t i = 0; i < address->listening; i++) {
+        const int rc =
+            os_socket_mend(address->fd[i], any_port ? &address->got : NULL, SERVER_BACKLOG);
+        if (rc != 0)
+            log_error(LOG_ERROR,
+                      "a worker, which may have been taken over, had shut a socket of %s; %s%s",
+                      address->url, rc > 0 ? "it listens again" : "it cannot listen again: ",
+                      rc > 0 ? "" : strerror(-rc));
+    }
 }
 
 /* The first socket listens before it shares its port. So the kernel reports a second server of this

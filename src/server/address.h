@@ -44,6 +44,10 @@ MUST_USE int server_address_grow(struct server_address *address, size_t sets,
 /* Closes the sockets that never listened. */
 void server_address_shrink(struct server_address *address);
 
+/* Mends what a worker may have done to the sockets that listen: their other holders share it. Logs
+ * an error for a socket that was shut down. */
+void server_address_mend(const struct server_address *address);
+
 /* Listens with every socket, and sets the options that its connections inherit. 0 or -errno. */
 MUST_USE int server_address_begin(struct server_address *address, const char *congestion,
                                   uint64_t send_timeout_ns);

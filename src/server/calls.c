@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -25,22 +27,32 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 enum check {
-    CHECK_NOTHING,      /* allowed with any arguments */
-    CHECK_READ_ONLY,    /* openat: for reading alone */
-    CHECK_NO_EXEC,      /* memory that cannot be executed */
-    CHECK_THREAD,       /* clone: a thread of this process */
-    CHECK_PROCESS,      /* clone: a process, in the same namespaces */
-    CHECK_STRANGER,     /* kill: any process but the master */
-    CHECK_SELF,         /* tgkill: a thread of this process */
-    CHECK_TERMINAL,     /* ioctl: whether it is a terminal */
-    CHECK_DEATH_SIGNAL, /* prctl: PR_SET_PDEATHSIG */
-    CHECK_OWN_NICE,     /* setpriority: of the calling thread */
-    CHECK_HIDDEN        /* ENOSYS, and not counted: the C library tries it first */
+    CHECK_NOTHING,        /* allowed with any arguments */
+    CHECK_READ_ONLY,      /* openat: for reading alone */
+    CHECK_NO_EXEC,        /* memory that cannot be executed */
+    CHECK_THREAD,         /* clone: a thread of this process */
+    CHECK_PROCESS,        /* clone: a process, in the same namespaces */
+    CHECK_STRANGER,       /* kill: any process but the master */
+    CHECK_SELF,           /* tgkill: a thread of this process */
+    CHECK_TERMINAL,       /* ioctl: whether it is a terminal */
+    CHECK_DEATH_SIGNAL,   /* prctl: PR_SET_PDEATHSIG */
+    CHECK_OWN_NICE,       /* setpriority: of the calling thread */
+    CHECK_OWN_LIMIT,      /* prlimit64: of this process */
+    CHECK_CONNECTED,      /* sendto: without MSG_FASTOPEN, which connects */
+    CHECK_CONNECTED_TOO,  /* sendmsg: likewise */
+    CHECK_NO_INPUT_END,   /* shutdown: SHUT_WR, which leaves a listener as it is */
+    CHECK_OF_CONNECTION,  /* setsockopt: options that a loop sets */
+    CHECK_WAITING_TIME,   /* setsockopt: how long a call may block */
+    CHECK_OWN_DESCRIPTOR, /* fcntl: nothing that another holder of the file sees */
+    CHECK_MAKE_BLOCKING,  /* fcntl: F_SETFL of a connection */
+    CHECK_NO_ERASURE,     /* fallocate: allocates, and punches no hole */
+    CHECK_HIDDEN          /* ENOSYS, and not counted: the C library tries it first */
 };
 
 struct call {
@@ -60,8 +72,7 @@ unsigned server_calls_of_model(const struct model *model, bool ring)
     unsigned groups = CALLS_ALL | CALLS_SERVING;
     groups |= model->accepts == STATS_ACCEPTS_MASTER ? CALLS_PASSED : CALLS_ACCEPT;
     groups |= ring ? CALLS_RING : CALLS_READINESS;
-    if (model->serves != STATS_SERVES_LOOP)
-        groups |= CALLS_BLOCKING;
+    groups |= model->serves != STATS_SERVES_LOOP ? CALLS_BLOCKING : CALLS_LOOPS;
     /* Every worker that keeps a cache may start a thread for compression. */
     groups |= model->serves == STATS_SERVES_PROCESS ? CALLS_PROCESSES : CALLS_THREADS;
     return groups;
@@ -136,46 +147,79 @@ static int catch_refusals(void)
 
 /* ---- the filter ---- */
 
+/* What an argument, or two of them, must be. */
+struct permission {
+    enum check check;
+    unsigned count; /* of `argument`; they hold together */
+    struct scmp_arg_cmp argument[2];
+};
+
+#define EQUAL(number, value) \
+    { \
+        number, SCMP_CMP_EQ, (scmp_datum_t)(value), 0 \
+    }
+#define MASKED(number, mask, value) \
+    { \
+        number, SCMP_CMP_MASKED_EQ, mask, value \
+    }
+#define OPTION(level, option) \
+    { \
+        EQUAL(1, level), EQUAL(2, option) \
+    }
+#define PROCESS_FLAGS (0xffULL | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID)
+
+/* A call is allowed if one of the permissions of its check holds. Listeners, logs and channels are
+ * shared with other processes, and outlive this one. So nothing here changes them for the others:
+ * no mode, no option that cannot be undone, no byte that was written before. */
+static const struct permission permissions[] = {
+    { CHECK_READ_ONLY, 1, { MASKED(2, O_ACCMODE | O_CREAT | O_TRUNC, 0) } },
+    { CHECK_NO_EXEC, 1, { MASKED(2, PROT_EXEC, 0) } },
+    { CHECK_THREAD, 1, { MASKED(0, CLONE_THREAD, CLONE_THREAD) } },
+    { CHECK_PROCESS, 1, { MASKED(0, ~PROCESS_FLAGS, 0) } },
+    { CHECK_TERMINAL, 1, { EQUAL(1, TCGETS) } },
+    { CHECK_DEATH_SIGNAL, 1, { EQUAL(0, PR_SET_PDEATHSIG) } },
+    { CHECK_OWN_NICE, 2, { EQUAL(0, PRIO_PROCESS), EQUAL(1, 0) } },
+    { CHECK_OWN_LIMIT, 1, { EQUAL(0, 0) } },
+    { CHECK_CONNECTED, 1, { MASKED(3, MSG_FASTOPEN, 0) } },
+    { CHECK_CONNECTED_TOO, 1, { MASKED(2, MSG_FASTOPEN, 0) } },
+    { CHECK_NO_INPUT_END, 1, { EQUAL(1, SHUT_WR) } },
+    { CHECK_OF_CONNECTION, 2, OPTION(SOL_SOCKET, SO_LINGER) },
+    { CHECK_OF_CONNECTION, 2, OPTION(IPPROTO_TCP, TCP_NOTSENT_LOWAT) },
+    { CHECK_WAITING_TIME, 2, OPTION(SOL_SOCKET, SO_RCVTIMEO) },
+    { CHECK_WAITING_TIME, 2, OPTION(SOL_SOCKET, SO_SNDTIMEO) },
+    { CHECK_OWN_DESCRIPTOR, 1, { EQUAL(1, F_DUPFD) } },
+    { CHECK_OWN_DESCRIPTOR, 1, { EQUAL(1, F_DUPFD_CLOEXEC) } },
+    { CHECK_OWN_DESCRIPTOR, 1, { EQUAL(1, F_GETFD) } },
+    { CHECK_OWN_DESCRIPTOR, 1, { EQUAL(1, F_SETFD) } },
+    { CHECK_OWN_DESCRIPTOR, 1, { EQUAL(1, F_GETFL) } },
+    { CHECK_MAKE_BLOCKING, 2, { EQUAL(1, F_SETFL), EQUAL(2, O_RDWR) } },
+    { CHECK_NO_ERASURE, 1, { EQUAL(1, 0) } },
+};
+
+static int permit(scmp_filter_ctx filter, const struct call *call)
+{
+    int rc = 0;
+    for (size_t i = 0; i < sizeof(permissions) / sizeof(permissions[0]) && rc == 0; i++)
+        if (permissions[i].check == call->check)
+            rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call->number, permissions[i].count,
+                                        permissions[i].argument);
+    return rc;
+}
+
 static int add_call(scmp_filter_ctx filter, const struct call *call, pid_t master)
 {
     const uint32_t yes = SCMP_ACT_ALLOW;
-    const scmp_datum_t process =
-        (scmp_datum_t) ~(0xffULL | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID);
-    switch (call->check) {
-    case CHECK_READ_ONLY:
-        return seccomp_rule_add(filter, yes, call->number, 1,
-                                SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
-    case CHECK_NO_EXEC:
-        return seccomp_rule_add(filter, yes, call->number, 1,
-                                SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-    case CHECK_THREAD:
-        return seccomp_rule_add(filter, yes, call->number, 1,
-                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
-    case CHECK_PROCESS:
-        return seccomp_rule_add(filter, yes, call->number, 1,
-                                SCMP_A0(SCMP_CMP_MASKED_EQ, process, 0));
-    case CHECK_STRANGER:
+    if (call->check == CHECK_NOTHING)
+        return seccomp_rule_add(filter, yes, call->number, 0);
+    if (call->check == CHECK_STRANGER)
         return seccomp_rule_add(filter, yes, call->number, 1,
                                 SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)master, 0));
-    case CHECK_SELF:
+    if (call->check == CHECK_SELF)
         return seccomp_rule_add(filter, yes, call->number, 1,
                                 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
-    case CHECK_TERMINAL:
-        return seccomp_rule_add(filter, yes, call->number, 1, SCMP_A1(SCMP_CMP_EQ, TCGETS, 0));
-    case CHECK_DEATH_SIGNAL:
-        return seccomp_rule_add(filter, yes, call->number, 1,
-                                SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG, 0));
-    case CHECK_OWN_NICE:
-        return seccomp_rule_add(filter, yes, call->number, 2, SCMP_A0(SCMP_CMP_EQ, PRIO_PROCESS, 0),
-                                SCMP_A1(SCMP_CMP_EQ, 0, 0));
-    case CHECK_HIDDEN:
-        if (!COUNTED)
-            return 0;
-        return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), call->number, 0);
-    case CHECK_NOTHING:
-    default:
-        return seccomp_rule_add(filter, yes, call->number, 0);
-    }
+    if (call->check == CHECK_HIDDEN)
+        return COUNTED ? seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), call->number, 0) : 0;
+    return permit(filter, call);
 }
 
 static int add_calls(scmp_filter_ctx filter, unsigned groups, pid_t master)

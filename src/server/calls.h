@@ -31,7 +31,8 @@ enum server_calls_group {
     CALLS_THREADS = 1 << 6,   /* it starts threads */
     CALLS_PROCESSES = 1 << 7, /* it starts processes */
     CALLS_SERVING = 1 << 8,   /* a worker, of any model */
-    CALLS_PAGE = 1 << 9       /* the process of the statistics page */
+    CALLS_PAGE = 1 << 9,      /* the process of the statistics page */
+    CALLS_LOOPS = 1 << 10     /* a thread serves many connections at a time, in a loop */
 };
 
 /* The groups of a worker of `model`. `ring`: it has io_urings. */

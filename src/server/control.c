@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 enum { BACKLOG = 8 };
+#define PAUSE_NS (DURATION_SECOND / 10) /* after a failure to accept */
 #define LAST_MAX sizeof("failed\n")
 
 enum phase {
@@ -39,7 +40,8 @@ struct server_control_client {
 struct server_control {
     int fd; /* -1: a successor listens */
     bool paused;
-    bool automatic; /* the path contains this process's id */
+    uint64_t again_ns; /* accepting pauses until then; 0: no pause */
+    bool automatic;    /* the path contains this process's id */
     const struct server_control_command *commands;
     void *context;
     char path[SERVER_RUNTIME_MAX];
@@ -232,8 +234,11 @@ static void accept_client(struct server_control *c, uint64_t now_ns)
     struct os_socket_address peer;
     struct server_control_client *client = find_free_client(c);
     int fd = client ? os_socket_accept(c->fd, &peer) : -EAGAIN;
-    if (fd < 0)
+    if (fd < 0) {
+        /* The client still waits, and would wake the master again at once. */
+        c->again_ns = fd != -EAGAIN ? now_ns + PAUSE_NS : 0;
         return;
+    }
     char *storage = malloc(SERVER_CONTROL_ANSWER_MAX + LAST_MAX);
     if (!storage) {
         close(fd);
@@ -267,14 +272,14 @@ size_t server_control_poll(const struct server_control *control, struct pollfd *
             ends[count++] =
                 (struct pollfd){ client->fd, (short)(events | (unsent ? POLLOUT : 0)), 0 };
     }
-    if (room && !control->paused && control->fd >= 0)
+    if (room && !control->paused && control->again_ns == 0 && control->fd >= 0)
         ends[count++] = (struct pollfd){ control->fd, POLLIN, 0 };
     return count;
 }
 
 uint64_t server_control_due_ns(const struct server_control *control)
 {
-    uint64_t due = UINT64_MAX;
+    uint64_t due = control && control->again_ns > 0 ? control->again_ns : UINT64_MAX;
     for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++)
         if (control->clients[i].fd >= 0 && control->clients[i].deadline_ns < due)
             due = control->clients[i].deadline_ns;
@@ -304,6 +309,8 @@ void server_control_serve(struct server_control *control, const struct pollfd *e
                           uint64_t now_ns)
 {
     bool has_new_client = false;
+    if (control && now_ns >= control->again_ns)
+        control->again_ns = 0;
     for (size_t i = 0; control && i < count; i++) {
         struct server_control_client *client = client_of(control, ends[i].fd);
         if (ends[i].revents && client)

@@ -8,6 +8,10 @@
  * clients wait in the backlogs. A worker at its limit gets no connection, because another worker
  * could serve that connection earlier. The kernel bounds each channel, and so the number of
  * connections that wait for a worker that hangs.
+ *
+ * A worker may have been taken over. It holds its end of the channel and its eventfd, and can
+ * change them for the master, too: shut the channel, or make the eventfd block. So the master never
+ * reads an eventfd, and a successor gets a new channel.
  */
 #include "server/dispatch.h"
 
@@ -19,6 +23,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -41,6 +46,7 @@ struct slot {
     uint32_t number; /* of the last message */
     bool up;         /* a worker is there */
     bool full;       /* the channel is full, and watched */
+    bool shut;       /* the worker has shut the channel; it gets no connection until it ends */
 };
 
 struct server_dispatch {
@@ -114,7 +120,7 @@ static int open_slot(const struct server_dispatch *d, unsigned index)
     slot->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (slot->wake_fd < 0)
         return -errno;
-    int rc = change_watch(d, EPOLL_CTL_ADD, slot->wake_fd, WAKE - (int)index, EPOLLIN);
+    int rc = change_watch(d, EPOLL_CTL_ADD, slot->wake_fd, WAKE - (int)index, EPOLLIN | EPOLLET);
     if (rc == 0)
         rc = ipc_fdpass_open(&slot->channel);
     return rc < 0
@@ -216,7 +222,8 @@ static int find_worker(struct server_dispatch *d)
         uint32_t load = ipc_fdpass_load(slot->tally, slot->number);
         d->candidates[i] = (struct server_dispatch_candidate){
             .load = load,
-            .takes = !slot->full && (slot->up || d->up == 0) && (most == 0 || load < most),
+            .takes = !slot->full && !slot->shut && (slot->up || d->up == 0) &&
+                     (most == 0 || load < most),
         };
     }
     return server_dispatch_choose(d->candidates, d->workers, d->next);
@@ -245,6 +252,10 @@ static void pass_connection(struct server_dispatch *d)
         int rc = ipc_fdpass_send(&slot->channel, d->held_fd, &d->held, slot->number + 1);
         if (rc == -EAGAIN) {
             mark_full(d, (unsigned)index);
+        } else if (rc == -EPIPE) {
+            slot->shut = true;
+            log_error(LOG_ERROR, "a worker has shut the channel for its connections; it gets no "
+                                 "more, and may have been taken over");
         } else if (rc < 0) {
             log_error_limited(&limit, 10, LOG_ERROR, "cannot pass a connection to a worker: %s",
                               strerror(-rc));
@@ -292,13 +303,47 @@ static void end_channels(const struct server_dispatch *d)
         ipc_fdpass_end(&d->slots[i].channel);
 }
 
+/* Follows each event after which a worker may take a connection. Such events are those of the set,
+ * the end of a pause, and the end or the start of a worker. Without it the held connection would
+ * wait on, and no other would be accepted. */
+static void continue_passing(struct server_dispatch *d)
+{
+    if (d->again_ns == 0)
+        pass_connection(d);
+    if (d->stopping && d->held_fd < 0)
+        end_channels(d);
+    update_listening(d);
+}
+
 /* ---- what the master calls ---- */
 
 void server_dispatch_up(struct server_dispatch *dispatch, unsigned index)
 {
     dispatch->slots[index].up = true;
     dispatch->up++;
-    update_listening(dispatch);
+    continue_passing(dispatch);
+}
+
+/* What the last worker did to its end of the channel ends with it. */
+static void renew_channel(struct server_dispatch *d, unsigned index)
+{
+    struct slot *slot = &d->slots[index];
+    struct ipc_fdpass_channel fresh;
+    int rc = ipc_fdpass_open(&fresh);
+    if (rc == 0)
+        rc = change_watch(d, EPOLL_CTL_ADD, fresh.sending_fd, (int)index, EPOLLONESHOT);
+    if (rc < 0) {
+        log_error(LOG_ERROR, "a worker gets the channel of its predecessor: %s", strerror(-rc));
+        ipc_fdpass_close(&fresh);
+        return;
+    }
+    ipc_fdpass_move(&slot->channel, &fresh);
+    if (d->stopping && d->held_fd < 0)
+        ipc_fdpass_end(&fresh);
+    (void)change_watch(d, EPOLL_CTL_DEL, slot->channel.sending_fd, 0, 0); /* it was added */
+    ipc_fdpass_close(&slot->channel);
+    slot->channel = fresh;
+    slot->full = slot->shut = false;
 }
 
 void server_dispatch_down(struct server_dispatch *dispatch, unsigned index)
@@ -307,7 +352,8 @@ void server_dispatch_down(struct server_dispatch *dispatch, unsigned index)
     slot->up = false;
     dispatch->up--;
     ipc_fdpass_receiver_died(&slot->channel, slot->tally, slot->number);
-    update_listening(dispatch);
+    renew_channel(dispatch, index);
+    continue_passing(dispatch);
 }
 
 int server_dispatch_begin(struct server_dispatch *dispatch, int *listeners, const bool *tls,
@@ -337,23 +383,16 @@ void server_dispatch_act(struct server_dispatch *dispatch)
     struct server_dispatch *d = dispatch;
     if (os_clock_now_ns() >= d->again_ns)
         d->again_ns = 0;
-    uint64_t woken;
     struct epoll_event events[EVENTS];
     int count = epoll_wait(d->epoll_fd, events, EVENTS, 0);
     for (int i = 0; i < count; i++) {
         int whose = (int)(events[i].data.u64 >> 32);
         if (whose == LISTENER)
             accept_connections(d, (int)(uint32_t)events[i].data.u64, ACCEPTS);
-        else if (whose <= WAKE) /* find_worker reads the new loads */
-            (void)!read(d->slots[WAKE - whose].wake_fd, &woken, sizeof(woken));
-        else
+        else if (whose >= 0)
             d->slots[whose].full = false;
     }
-    if (d->again_ns == 0)
-        pass_connection(d);
-    if (d->stopping && d->held_fd < 0)
-        end_channels(d);
-    update_listening(d);
+    continue_passing(d); /* also after a wake: it reads the new loads */
 }
 
 void server_dispatch_stop(struct server_dispatch *dispatch, bool last)

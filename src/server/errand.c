@@ -18,7 +18,7 @@ static void drop_line(void *context, const char *text)
     (void)text;
 }
 
-/* A listener that stayed open here would take connections that nobody accepts. */
+/* A listener that stayed open here would take connections, and this process accepts none. */
 static int keep_only(int fd)
 {
     enum { KEPT = STDERR_FILENO + 1 };

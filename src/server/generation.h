@@ -62,6 +62,7 @@ struct server_generation {
     bool failed; /* it cannot serve */
     bool over;   /* no worker is replaced from now on */
     char why[LOG_ERROR_LINE_MAX];
+    uint64_t check_ns;  /* while SERVING: when its workers are looked at */
     uint64_t killed_ns; /* when its workers were killed; 0: they were not */
     uint64_t limit_ns;  /* when the remaining workers are killed; while STARTING, when it counts as
                           failed; 0: never */

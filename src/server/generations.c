@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/generations.h"
 
+#include "base/duration.h"
+#include "os/clock.h"
 #include "os/interface.h"
 #include "server/capacity.h"
 #include "server/page.h"
@@ -10,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define CHECK_NS DURATION_SECOND
 
 unsigned server_generations_count(const struct server_generation *first)
 {
@@ -42,11 +46,38 @@ void server_generations_act(struct server_generation *first, int fd)
     }
 }
 
+/* A worker may have shut them. */
+static void mend_addresses(const struct server_addresses *addresses)
+{
+    for (const struct server_address *a = addresses->first; a; a = a->next)
+        server_address_mend(a);
+}
+
+/* Replaces workers that have died without an end: a thread still waits for a disk, so the kernel
+ * reports no death. */
+static void replace_lost_workers(struct server_generation *g,
+                                 const struct server_addresses *addresses, uint64_t now_ns)
+{
+    if (g->state != GENERATION_SERVING || now_ns < g->check_ns)
+        return;
+    g->check_ns = now_ns + CHECK_NS;
+    for (unsigned i = 0; i < g->workers; i++) {
+        if (!server_slot_is_lost(&g->slots[i], now_ns))
+            continue;
+        if (g->dispatch)
+            server_dispatch_down(g->dispatch, i);
+        server_slot_plan_restart(&g->slots[i], now_ns);
+        mend_addresses(addresses);
+    }
+}
+
 void server_generations_tick(struct server_generation *first, struct server_addresses *addresses,
                              const struct server_generation_host *host)
 {
-    for (struct server_generation *g = first; g; g = g->next)
+    for (struct server_generation *g = first; g; g = g->next) {
+        replace_lost_workers(g, addresses, os_clock_now_ns());
         server_generation_tick(g, addresses, host);
+    }
 }
 
 uint64_t server_generations_due_ns(const struct server_generation *first)
@@ -55,15 +86,20 @@ uint64_t server_generations_due_ns(const struct server_generation *first)
     for (const struct server_generation *g = first; g; g = g->next) {
         uint64_t its = server_generation_due_ns(g);
         due = its < due ? its : due;
+        if (g->state == GENERATION_SERVING && g->check_ns < due)
+            due = g->check_ns;
     }
     return due;
 }
 
-void server_generations_reap(struct server_generation *first, pid_t pid, int status)
+void server_generations_reap(struct server_generation *first,
+                             const struct server_addresses *addresses, pid_t pid, int status)
 {
     struct server_generation *g = first;
     while (g && !server_generation_reap(g, pid, status))
         g = g->next;
+    if (g)
+        mend_addresses(addresses);
 }
 
 void server_generations_remove_gone(struct server_generation **first,

@@ -28,8 +28,10 @@ void server_generations_tick(struct server_generation *first, struct server_addr
                              const struct server_generation_host *host);
 uint64_t server_generations_due_ns(const struct server_generation *first);
 
-/* A process has ended, perhaps a worker. */
-void server_generations_reap(struct server_generation *first, pid_t pid, int status);
+/* A process has ended, perhaps a worker. The sockets that it shared are mended, so that what it did
+ * to them ends with it. */
+void server_generations_reap(struct server_generation *first,
+                             const struct server_addresses *addresses, pid_t pid, int status);
 
 /* Frees the generations whose last worker is gone. If `*serving` is one of them, it becomes
  * NULL. */

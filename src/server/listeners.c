@@ -13,19 +13,22 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *cure_of(int error)
+static const char *cure_of(const char *where, int error)
 {
     switch (error) {
     case EADDRINUSE:
-        return "; another process listens there: stop it, or choose another port with --";
+        return "; another process listens there (`ss -lp` shows which): stop it, or choose another "
+               "port with --";
     case EACCES:
         return "; a port below 1024 needs privileges: start as root with --user, or choose a "
                "higher port with --";
     case EADDRNOTAVAIL:
         return "; this machine has no such address";
     case ENOENT:
-        return "; the kernel has no such congestion control, or the folder of the socket is "
-               "missing (see /proc/sys/net/ipv4/tcp_available_congestion_control)";
+        return span_starts(span_text(where), SPAN("unix:"))
+                   ? "; make the folder of the socket, or choose another path"
+                   : "; the kernel has no such congestion control: choose one of "
+                     "/proc/sys/net/ipv4/tcp_available_congestion_control";
     default:
         return "";
     }
@@ -34,7 +37,7 @@ static const char *cure_of(int error)
 /* `label` is the start of the message (config_read_label), or "". */
 static int report_listen_failure(const char *label, const char *where, bool page, int rc)
 {
-    const char *cure = cure_of(-rc);
+    const char *cure = cure_of(where, -rc);
     bool ends_with_option = span_ends(span_text(cure), SPAN("--"));
     log_error(LOG_ERROR, "%scannot listen on %s%s: %s%s%s", label, where,
               page ? " for the statistics page" : "", os_socket_reason(rc), cure,

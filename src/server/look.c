@@ -21,8 +21,8 @@ struct server_look_name {
     struct server_look_name *next;
     struct server_identity found;
     unsigned index;   /* in the errand; UINT_MAX: it has no result to come */
-    unsigned unasked; /* errands since somebody asked for it */
-    bool is_known;    /* `found` is a result that nobody has taken */
+    unsigned unasked; /* errands since the last question for it */
+    bool is_known;    /* `found` is a result that no question has taken */
     char text[];
 };
 
@@ -66,8 +66,8 @@ static void look_up_all(void *context, int fd)
     }
 }
 
-/* Whether nobody else can have changed what the kernel remembers. The number of a folder does not
- * change. A filesystem on a block device is local. */
+/* Whether no other machine can have changed what the kernel remembers. The number of a folder does
+ * not change. A filesystem on a block device is local. */
 static bool is_exact(const struct stat *status, const struct server_identity *before)
 {
     return S_ISDIR(status->st_mode) || major(status->st_dev) != 0 ||
@@ -156,7 +156,7 @@ static void report_hung(struct server_look *look)
                   name->text);
 }
 
-/* Chooses the names of the next errand, and drops those that nobody asks for. */
+/* Chooses the names of the next errand, and drops those without a question for a while. */
 static unsigned choose_names(struct server_look *look)
 {
     unsigned count = 0;

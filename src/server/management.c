@@ -289,6 +289,13 @@ void server_management_upgrade(struct server_management *management,
     struct server_upgrade_descriptor *all = list_descriptors(management, addresses, page, &count);
     int rc = all ? server_upgrade_begin(&management->upgrade, all, count) : -ENOMEM;
     free(all);
+    if (rc == -EBUSY) {
+        log_error(LOG_ERROR,
+                  "SIGUSR2 is ignored: process %d was killed and does not end, probably because it "
+                  "waits for a disk that hangs",
+                  (int)management->upgrade.killed);
+        return;
+    }
     if (rc < 0) {
         log_error(LOG_ERROR, "SIGUSR2: cannot replace the binary: %s", strerror(-rc));
         return;

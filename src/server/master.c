@@ -222,13 +222,13 @@ static bool begin_reload(struct master *m)
     return true;
 }
 
-/* Has the present configuration used again, or reads it anew for a reload. */
+/* Uses the present configuration again, or reads the new one for a reload. */
 static void use_configuration(struct master *m)
 {
-    const bool anew = m->following == FOLLOW_NONE;
-    struct config_store *store = anew ? m->launch->read(m->launch->context)
-                                      : config_read_share(m->serving->store);
-    if (!anew || server_report_read(&m->report, store)) {
+    const bool is_reload = m->following == FOLLOW_NONE;
+    struct config_store *store = is_reload ? m->launch->read(m->launch->context)
+                                           : config_read_share(m->serving->store);
+    if (!is_reload || server_report_read(&m->report, store)) {
         start_generation(m, store);
     } else {
         config_read_free(store);
@@ -280,17 +280,14 @@ static void begin_stop(struct master *m, bool drain)
                   (double)delay_ns / DURATION_SECOND);
     m->abandoned = m->stopping && m->abandoned;
     m->stopping = true;
-    m->reload_again = false;
     m->following = FOLLOW_NONE;
     m->starting = NULL;
     server_trial_abandon(&m->trial);
     server_page_cancel(&m->page);
     server_stats_stopping(&m->stats);
     server_management_abandon(&m->management);
-    if (m->report.out) {
-        server_report_say(&m->report, "the server is stopping");
-        finish_reload(m, false);
-    }
+    server_report_stop(&m->report, m->reload_again, m->serving, &m->management, &m->stats);
+    m->reload_again = false;
     server_management_stopping(&m->management);
     for (struct server_generation *g = m->generations; g; g = g->next) {
         if (!drain)
@@ -348,11 +345,11 @@ static void reap_children(struct master *m)
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (server_page_reap(&m->page, pid, status) || server_errand_reap(&m->look.errand, pid) ||
-            server_errand_reap(&m->trial.errand, pid))
+            server_errand_reap(&m->trial.errand, pid) ||
+            server_upgrade_reaped(&m->management.upgrade, pid))
             continue;
-        server_upgrade_reaped(&m->management.upgrade, pid);
         server_stats_reaped(&m->stats, pid, status);
-        server_generations_reap(m->generations, pid, status);
+        server_generations_reap(m->generations, &m->addresses, pid, status);
     }
 }
 

@@ -213,6 +213,8 @@ static _Noreturn void run_process(struct server_page *page,
     if (rc < 0)
         log_error(LOG_ERROR, "cannot start the statistics page: %s", strerror(-rc));
     if (rc == 0)
+        rc = server_sandbox_begin(page->now.sandbox);
+    if (rc == 0)
         rc = server_resources_become(page->now.user);
     if (rc == 0)
         rc = server_sandbox_confine_page(page->now.sandbox, getppid());

@@ -22,7 +22,8 @@
 
 enum { ATTEMPTS = 8 }; /* to open a file that another process removes at the same time */
 
-/* Locks the file. -EEXIST: another process has the lock; `lock` has its id. */
+/* Locks the file. -EEXIST: another process has the lock; `lock` has its id. -EBUSY: a process has a
+ * lock for reading, which any user can have who can read the file. No server has one. */
 static int lock_file(int fd, struct flock *lock)
 {
     *lock = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -32,7 +33,7 @@ static int lock_file(int fd, struct flock *lock)
         return -errno;
     if (fcntl(fd, F_GETLK, lock) < 0)
         return -errno;
-    return lock->l_type == F_UNLCK ? -EAGAIN : -EEXIST;
+    return lock->l_type == F_UNLCK ? -EAGAIN : lock->l_type == F_RDLCK ? -EBUSY : -EEXIST;
 }
 
 static bool is_at(const struct server_pidfile *file, const char *path)
@@ -42,6 +43,16 @@ static bool is_at(const struct server_pidfile *file, const char *path)
            named.st_dev == held.st_dev && named.st_ino == held.st_ino;
 }
 
+/* A file with another name may be another user's choice: a link to a file that this user can
+ * write. */
+static int check_pidfile(int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info) < 0)
+        return -errno;
+    return !S_ISREG(info.st_mode) ? -EINVAL : info.st_nlink > 1 ? -EMLINK : 0;
+}
+
 /* A descriptor of the file, locked by this process or by the predecessor; -EAGAIN if the file was
  * replaced meanwhile, or -errno. */
 static int try_pidfile(const char *path, pid_t predecessor, struct flock *lock)
@@ -49,8 +60,7 @@ static int try_pidfile(const char *path, pid_t predecessor, struct flock *lock)
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
     if (fd < 0)
         return -errno;
-    struct stat info;
-    int rc = fstat(fd, &info) < 0 ? -errno : S_ISREG(info.st_mode) ? 0 : -EINVAL;
+    int rc = check_pidfile(fd);
     if (rc == 0)
         rc = lock_file(fd, lock);
     if (rc == -EEXIST && lock->l_pid == predecessor)
@@ -58,6 +68,8 @@ static int try_pidfile(const char *path, pid_t predecessor, struct flock *lock)
     struct server_pidfile mine = { .path = (char[]){ "" }, .fd = fd };
     if (rc == 0 && !is_at(&mine, path))
         rc = -EAGAIN; /* its owner removed it before the lock was taken */
+    if (rc == -EBUSY && is_at(&mine, path) && unlink(path) == 0)
+        rc = -EAGAIN; /* the reader keeps its lock, of a file without a name */
     if (rc < 0)
         os_file_close(fd);
     return rc < 0 ? rc : fd;
@@ -78,6 +90,11 @@ static int open_pidfile(struct server_pidfile *file, const struct config_store *
                  "%sthe pid file %s belongs to process %d, which is running: stop that process, or "
                  "choose another file with --pid-file",
                  label, path, (int)lock.l_pid);
+    else if (fd == -EMLINK)
+        snprintf(why, size,
+                 "%scannot use the pid file %s: it has a second name (a hard link), so another "
+                 "user may have planted it; remove it",
+                 label, path);
     else if (fd < 0)
         snprintf(why, size,
                  "%scannot open the pid file %s: %s; give this user the right to write there, or "

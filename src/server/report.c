@@ -20,7 +20,7 @@ void server_report_say(struct server_report *report, const char *why)
 bool server_report_read(struct server_report *report, struct config_store *store)
 {
     if (report->out)
-        config_read_print_problems(store, report->out);
+        config_read_print_problems(store, CONFIG_PROBLEMS_SHOWN, report->out);
     return config_read_errors(store) == 0;
 }
 
@@ -39,4 +39,16 @@ void server_report_end(struct server_report *report, bool good,
     server_stats_reloaded(stats, good ? NULL : text);
     free(report->text);
     *report = (struct server_report){ .out = NULL };
+}
+
+void server_report_stop(struct server_report *report, bool requested,
+                        const struct server_generation *serving,
+                        struct server_management *management, struct server_stats *stats)
+{
+    if (!report->out && requested)
+        server_report_begin(report);
+    if (!report->out)
+        return;
+    server_report_say(report, "the server is stopping");
+    server_report_end(report, false, serving, management, stats);
 }

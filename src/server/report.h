@@ -32,3 +32,9 @@ MUST_USE bool server_report_read(struct server_report *report, struct config_sto
 void server_report_end(struct server_report *report, bool good,
                        const struct server_generation *serving,
                        struct server_management *management, struct server_stats *stats);
+
+/* The server stops. Refuses the reload that is under way, or that was `requested` and has not
+ * begun. */
+void server_report_stop(struct server_report *report, bool requested,
+                        const struct server_generation *serving,
+                        struct server_management *management, struct server_stats *stats);

@@ -81,6 +81,14 @@ static int shed_privileges(struct server_sandbox *sandbox)
     return rc;
 }
 
+int server_sandbox_begin(const char *wish)
+{
+    const int rc = strcmp(wish, "off") != 0 ? os_privilege_bound(0) : 0;
+    if (rc < 0)
+        log_error(LOG_ERROR, "cannot empty the bounding set of capabilities: %s", strerror(-rc));
+    return rc;
+}
+
 static int allow_sites(const struct os_landlock *rules, const struct session_shared *sites)
 {
     int rc = 0;

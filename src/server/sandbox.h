@@ -41,6 +41,11 @@ struct server_sandbox_worker {
     const struct stats_writer *totals; /* counts refused calls; borrowed until the process ends */
 };
 
+/* The first step of a process that is confined later, before it changes its user: it empties its
+ * bounding set of capabilities. `wish` is the value of the setting. 0, or -errno after a report in
+ * the error log. */
+MUST_USE int server_sandbox_begin(const char *wish);
+
 /* Confines this process, a worker. 0, or -errno after a report in the error log; then
  * the process ends. */
 MUST_USE int server_sandbox_confine_worker(const struct server_sandbox_worker *worker,

@@ -24,6 +24,7 @@ void server_slot_empty(struct server_slot *slot)
     ipc_mailbox_close(&slot->logs);
     slot->predecessor = slot->pid;
     slot->pid = 0;
+    slot->ended_ns = 0;
     slot->ready = false;
 }
 
@@ -64,6 +65,19 @@ bool server_slot_abandon(struct server_slot *slot, uint64_t killed_ns, uint64_t 
     report_stuck(slot->pid, &stuck);
     server_slot_empty(slot);
     return true;
+}
+
+bool server_slot_is_lost(struct server_slot *slot, uint64_t now_ns)
+{
+    if (slot->pid == 0)
+        return false;
+    if (!os_usage_has_ended(slot->pid)) {
+        slot->ended_ns = 0;
+        return false;
+    }
+    if (slot->ended_ns == 0)
+        slot->ended_ns = now_ns;
+    return server_slot_abandon(slot, slot->ended_ns, now_ns);
 }
 
 void server_slot_describe_end(char *out, size_t size, pid_t pid, int status)

@@ -18,6 +18,7 @@ struct server_slot {
     bool ready;
     uint64_t started_ns;
     uint64_t restart_ns;     /* when a dead one is replaced */
+    uint64_t ended_ns;       /* when it was first found without its first thread; 0: it has one */
     unsigned deaths;         /* in quick succession */
     struct ipc_mailbox logs; /* for log files that are opened again */
 };
@@ -32,6 +33,10 @@ void server_slot_plan_restart(struct server_slot *slot, uint64_t now_ns);
  * thread of it waits in the kernel, usually for a disk. An error says so, and the slot is empty
  * afterwards. False: the worker still has time. */
 bool server_slot_abandon(struct server_slot *slot, uint64_t killed_ns, uint64_t now_ns);
+
+/* Looks at a worker that has no reason to end. Gives it up, as above, if it has died and one of
+ * its threads keeps it from ending. */
+bool server_slot_is_lost(struct server_slot *slot, uint64_t now_ns);
 
 /* How worker `pid` has ended, as a sentence. `status` is that of wait(2). */
 void server_slot_describe_end(char *out, size_t size, pid_t pid, int status);

@@ -105,15 +105,14 @@ void server_stats_reaped(const struct server_stats *stats, pid_t pid, int status
     (void)stats_arena_settle(&stats->segment, &stats->writer, pid);
 }
 
-/* A hash of the whole configuration. */
-static uint64_t hash_of(const struct server_generation *g)
+uint64_t server_stats_hash(const struct config_store *store)
 {
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return 0;
-    config_read_explain(g->store, out);
+    config_read_explain(store, out);
     uint64_t hash = fclose(out) == 0 ? hash_bytes(span_of(text, len), 0) : 0;
     free(text);
     return hash;
@@ -139,7 +138,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     stats_writer_set(&stats->writer, STATS_certificates_end_s,
                      g->tls.certificate_count > 0 ? (uint64_t)g->tls.certificates[0].ends_s : 0);
     struct stats_generation generation = {
-        .configuration = hash_of(g),
+        .configuration = server_stats_hash(g->store),
         .slow_ns = g->config->stats_slow_ns,
         .cache_bytes = g->config->cache_size_bytes,
         .started_s = os_clock_wall_s(),

@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+struct config_store;
 struct server_addresses;
 struct server_generation;
 struct server_listeners;
@@ -50,6 +51,9 @@ const struct stats_segment *server_stats_enter(struct server_stats *stats,
 
 /* The whole server begins to stop. */
 void server_stats_stopping(const struct server_stats *stats);
+
+/* A hash of all values in force and of where they come from. */
+uint64_t server_stats_hash(const struct config_store *store);
 
 /* `g` serves, and `page` are the listeners of the statistics page. */
 void server_stats_serving(struct server_stats *stats, const struct server_generation *g,

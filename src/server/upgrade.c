@@ -222,6 +222,8 @@ int server_upgrade_begin(struct server_upgrade *upgrade,
         return -ENOEXEC;
     if (upgrade->ready_fd >= 0)
         return -EALREADY;
+    if (upgrade->late && upgrade->killed > 0)
+        return -EBUSY;
     struct server_upgrade_descriptor *all = calloc(count + 1, sizeof(*all));
     if (!all)
         return -ENOMEM;
@@ -250,25 +252,31 @@ int server_upgrade_begin(struct server_upgrade *upgrade,
     return 0;
 }
 
+/* The master does not wait for the end: the process may wait for a disk, and then no signal ends
+ * it. */
 void server_upgrade_abandon(struct server_upgrade *upgrade)
 {
     close(upgrade->ready_fd);
     upgrade->ready_fd = -1;
     if (upgrade->pid > 0) {
         (void)kill(upgrade->pid, SIGKILL); /* it may be dead already; it is not reaped yet */
-        while (waitpid(upgrade->pid, NULL, 0) < 0 && errno == EINTR)
-            continue;
+        upgrade->killed = upgrade->pid;
     }
     upgrade->pid = 0;
 }
 
 /* Another process may get the id now. */
-void server_upgrade_reaped(struct server_upgrade *upgrade, pid_t pid)
+bool server_upgrade_reaped(struct server_upgrade *upgrade, pid_t pid)
 {
-    if (upgrade->ready_fd < 0 || upgrade->pid != pid)
-        return;
+    if (upgrade->killed == pid) {
+        upgrade->killed = 0;
+        return true;
+    }
+    if (upgrade->pid != pid)
+        return false;
     upgrade->pid = 0;
     upgrade->limit_ns = 0; /* the next check is due now */
+    return true;
 }
 
 enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, uint64_t now_ns)
@@ -293,6 +301,7 @@ enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, u
     if (waits)
         log_error(LOG_ERROR, "process %d was not ready within %d s and is killed",
                   (int)upgrade->pid, SERVER_UPGRADE_LIMIT_MS / 1000);
+    upgrade->late = waits;
     server_upgrade_abandon(upgrade);
     return SERVER_UPGRADE_FAILED;
 }

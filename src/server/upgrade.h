@@ -19,6 +19,8 @@ struct server_upgrade {
     char **arguments;   /* NULL at the end */
     char **environment; /* as it was when this process started */
     pid_t pid;          /* of the successor; 0: none, or it has ended */
+    pid_t killed;       /* a successor that was killed and has not been reaped; 0: none */
+    bool late;          /* it was killed because it was not ready in time */
     int ready_fd;       /* read end; -1: none */
     bool has_data;      /* bytes have come through ready_fd */
     uint64_t limit_ns;  /* when the successor has failed if it is not ready */
@@ -38,7 +40,8 @@ MUST_USE int server_upgrade_remember(struct server_upgrade *ret_upgrade);
 void server_upgrade_done(struct server_upgrade *upgrade);
 
 /* Starts the successor with these descriptors, borrowed. 0 or -errno; -EALREADY: one is starting.
- * This process must have one thread. */
+ * -EBUSY: one was killed because it was late, and has not ended. This process must have one
+ * thread. */
 MUST_USE int server_upgrade_begin(struct server_upgrade *upgrade,
                                   const struct server_upgrade_descriptor *descriptors,
                                   size_t count);
@@ -47,16 +50,16 @@ enum server_upgrade_state {
     SERVER_UPGRADE_NONE,    /* no successor is starting */
     SERVER_UPGRADE_PENDING, /* it is starting */
     SERVER_UPGRADE_READY,   /* it serves, as process `pid` */
-    SERVER_UPGRADE_FAILED   /* it has failed and is gone; NONE from now on */
+    SERVER_UPGRADE_FAILED   /* it has failed, and is killed if it has not ended; NONE from now on */
 };
 
 /* The state of the upgrade. Call it when ready_fd is readable, and when limit_ns has passed. READY
  * and FAILED are returned once. */
 enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, uint64_t now_ns);
 
-/* A child process has ended and was reaped. If it was the successor, its process id is no longer
- * used, and the next check fails unless the successor served before. */
-void server_upgrade_reaped(struct server_upgrade *upgrade, pid_t pid);
+/* A child process has ended and was reaped. Returns whether it was a successor. Its process id is
+ * no longer used, and the next check fails unless the successor served before. */
+bool server_upgrade_reaped(struct server_upgrade *upgrade, pid_t pid);
 
-/* Kills a successor that is starting, and reaps it. */
+/* Kills a successor that is starting. The caller reaps it. */
 void server_upgrade_abandon(struct server_upgrade *upgrade);

@@ -2,6 +2,7 @@
 #include "server/worker.h"
 
 #include "log/error.h"
+#include "log/loss.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "os/signal.h"
@@ -173,9 +174,11 @@ int server_worker_run(const struct server_worker_plan *plan)
 {
     struct server_resources resources = { 0 };
     size_t files = os_process_raise_files();
+    os_process_reserve_files(files);
     os_process_limit_heaps(os_process_cpus(0)); /* no more threads than that allocate at once */
     struct server_capacity capacity =
         server_capacity_of(plan->config, plan->model, plan->threads, files);
+    plan->access_log->loss = log_loss_new();
     struct server_worker_plan told = *plan;
     if (plan->go_fd >= 0)
         log_error_divert(send_failure, &told);
@@ -192,6 +195,8 @@ int server_worker_run(const struct server_worker_plan *plan)
     if (rc == 0 && plan->tls->server)
         rc = tls_tickets_protect(plan->tls->tickets);
     if (rc == 0)
+        rc = server_sandbox_begin(plan->config->sandbox);
+    if (rc == 0)
         rc = server_resources_become(plan->config->user);
     if (rc == 0) /* after the change of user, which clears this setting in the kernel */
         rc = os_process_end_with_parent(SIGTERM, plan->master);
@@ -203,6 +208,7 @@ int server_worker_run(const struct server_worker_plan *plan)
     log_error_divert(NULL, NULL);
     server_resources_close(&resources);
     log_access_close(plan->access_log);
+    log_loss_end(plan->access_log->loss);
     os_file_close(plan->logs_fd);
     return rc == 0 ? 0 : 1;
 }

@@ -65,6 +65,9 @@ struct session_exchange {
     bool metered;            /* a rule has counted the request for its address, */
     uint64_t retry_ns;       /* which may send the next one after this time. 0: not too many */
     bool fetches;            /* a lookup is pending, or was (session/fetch.h) */
+    bool crowded;            /* too many lookups wait, and one was refused */
+    bool refused;            /* a listing was: there are too many */
+    bool unavailable;        /* the answer is 503, and its page is looked up */
     uint8_t verdict;         /* enum session_access_verdict, of `access` */
     struct session_pending *resumed; /* the request has waited; NULL: it is new */
     struct session_pending *pending; /* set by the plan: there is no answer yet */

@@ -96,7 +96,8 @@ void session_buffer_hold(struct session_buffer *out)
 {
     for (unsigned i = out->loan_at; i < out->loan_count; i++) {
         struct session_loan *loan = &out->loan[i];
-        if (loan->held || !loan->entry)
+        CHECK(loan->entry); /* the thread's memory gets bytes of another client's file */
+        if (loan->held)
             continue;
         site_cache_hold(&loan->entry->cache);
         loan->held = true;

@@ -143,7 +143,7 @@ static inline bool session_buffer_lends(const struct session_buffer *out, size_t
  * until the thread's next tick, or until the loan is sent if session_buffer_hold is called. */
 void session_buffer_lend(struct session_buffer *out, struct span memory, struct site_entry *entry);
 
-/* Takes references to the entries of all loans. */
+/* Takes references to the entries of all loans. No loan is of the thread: it would change. */
 void session_buffer_hold(struct session_buffer *out);
 
 /* An answer ends. If memory of its entry is lent, its reference goes to the last such loan. */

@@ -41,11 +41,13 @@ enum site_result session_fetch_begin(struct session_exchange *x, struct site_que
         begin_wait(x, pending, wait.last);
         return SITE_BUSY;
     }
-    if (!wait.last)
-        stats_writer_add(&thread->stats,
-                         wait.limited ? STATS_listings_refused : STATS_fetches_refused,
-                         result == SITE_BUSY);
     session_pending_undo(x, pending);
+    if (result == SITE_BUSY && !wait.last && !x->unavailable) {
+        stats_writer_add(&thread->stats,
+                         wait.limited ? STATS_listings_refused : STATS_fetches_refused, 1);
+        x->refused = wait.limited;
+        x->crowded = !wait.limited;
+    }
     return result;
 }
 
@@ -53,7 +55,8 @@ enum site_result session_fetch_known(struct session_exchange *x, struct site_que
                                      struct site_entry **ret_entry, bool *ret_new)
 {
     const struct session_thread *thread = x->thread;
-    if (x->pending)
+    const bool was_refused = x->resumed && x->resumed->refused && !x->unavailable;
+    if (x->pending || was_refused)
         return SITE_BUSY;
     if (x->resumed && site_fetch_has(x->resumed->tickets, x->site->site, query))
         return session_fetch_begin(x, query, ret_entry, ret_new);
@@ -68,7 +71,8 @@ enum site_result session_fetch_page(struct session_exchange *x, enum http_status
                                     bool *ret_new)
 {
     const struct session_thread *thread = x->thread;
-    if (x->request && status != HTTP_SERVICE_UNAVAILABLE)
+    x->unavailable = status == HTTP_SERVICE_UNAVAILABLE;
+    if (x->request && !x->session->refusing && !x->crowded)
         return session_fetch_find(x, query, ret_entry, ret_new);
     return site_find_query(x->site->site, thread->reader, query, thread->now_ns, thread->patience,
                            ret_entry, ret_new);

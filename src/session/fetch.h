@@ -42,7 +42,8 @@ static inline enum site_result session_fetch_find(struct session_exchange *x,
                : result;
 }
 
-/* The same for the page of an error. A 503 has its page only if that is in memory, and so has the
+/* The same for the page of an error. Where a connection cannot be served, too many lookups wait, or
+ * the time of the request is over, the page is sent only if it is in memory. The same holds for the
  * answer to bytes that are no request. */
 enum site_result session_fetch_page(struct session_exchange *x, enum http_status status,
                                     struct site_query *query, struct site_entry **ret_entry,

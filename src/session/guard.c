@@ -5,7 +5,11 @@
 #include "session/scheme.h"
 #include "session/trace.h"
 
-enum { NAME_MAX_BYTES = 256, NAMED_MAX = HTTP_TARGET_MAX + RULES_TARGET_MAX + NAME_MAX_BYTES };
+enum {
+    NAME_MAX_BYTES = 256,
+    NAMED_MAX = HTTP_TARGET_MAX + RULES_TARGET_MAX + NAME_MAX_BYTES,
+    FORMS_MAX = 4 /* stored forms of stored forms, from either end of the path's endings */
+};
 
 /* The file that a path may be a stored form of. False: it is none. */
 static bool take_ending(struct span *path)
@@ -19,16 +23,29 @@ static bool take_ending(struct span *path)
     return false;
 }
 
+static unsigned count_endings(struct span path)
+{
+    unsigned count = 0;
+    while (take_ending(&path))
+        count++;
+    return count;
+}
+
 /* The rule that gives a file its password, or NULL. Of a stored form and its file, the later rule
- * decides: `backup.tar.gz` may be a file of its own. */
+ * decides: `backup.tar.gz` may be a file of its own. Each name is compared with the patterns, so of
+ * a path with many endings the outermost and the innermost names count, and those between do not.
+ */
 static const struct rules_rule *keeper_of_file(const struct rules *rules, struct span path)
 {
+    const unsigned endings = count_endings(path);
     const struct rules_rule *keeper = NULL;
-    do {
+    for (unsigned i = 0; i <= endings; i++, (void)take_ending(&path)) {
+        if (i >= FORMS_MAX && i + FORMS_MAX <= endings)
+            continue;
         const struct rules_rule *rule = rules_keeper(rules, path);
         if (rule && rule->auth == RULES_ON && (!keeper || rule > keeper))
             keeper = rule;
-    } while (take_ending(&path));
+    }
     return keeper;
 }
 

@@ -7,7 +7,9 @@
 #include "session/rules.h"
 #include "session/tally.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <time.h>
 
 /* The entry of a listing is published as soon as it is rendered, so that others find it. */
 static enum site_result take_listing(struct session_exchange *x, enum site_result result,
@@ -53,13 +55,26 @@ static enum site_result find_listing(struct session_exchange *x, struct site_que
     return take_listing(x, result, listing);
 }
 
+/* A thread waits for one to two seconds for another one that renders, perhaps the same listing.
+ * That one may wait for a disk that hangs, and this listing may be on another disk. */
+enum { RENDERING_WAIT_S = 2 };
+
+/* With the wall clock: neither gcc's TSan nor Helgrind knows pthread_mutex_clocklock. */
+static bool lock_rendering(const struct session_thread *thread, pthread_mutex_t *rendering)
+{
+    const struct timespec until = { .tv_sec = (time_t)thread->wall_s + RENDERING_WAIT_S };
+    const int error = pthread_mutex_timedlock(rendering, &until);
+    CHECK(error == 0 || error == ETIMEDOUT);
+    return error == 0;
+}
+
 /* In a thread of one connection. */
 static enum site_result render_listing(struct session_exchange *x, struct site_query *query,
                                        struct session_listing *listing)
 {
     struct session_shared *shared = x->thread->shared;
-    pthread_mutex_t *rendering =
-        &shared->rendering[hash_bytes(query->path, 0) % SESSION_RENDERINGS];
+    const uint64_t hash = hash_bytes(query->path, (uintptr_t)x->site);
+    pthread_mutex_t *rendering = &shared->rendering[hash % SESSION_RENDERINGS];
     enum site_result result = find_listing(x, query, false, listing);
     if (result != SITE_BUSY)
         return result;
@@ -67,9 +82,9 @@ static enum site_result render_listing(struct session_exchange *x, struct site_q
         stats_writer_add(&x->thread->stats, STATS_listings_refused, 1);
         return SITE_BUSY;
     }
-    CHECK(pthread_mutex_lock(rendering) == 0);
+    const bool locked = lock_rendering(x->thread, rendering);
     result = find_listing(x, query, true, listing);
-    CHECK(pthread_mutex_unlock(rendering) == 0);
+    CHECK(!locked || pthread_mutex_unlock(rendering) == 0);
     listing->counts = result == SITE_FILE;
     if (!listing->counts)
         site_listing_end(&shared->listings);

@@ -8,6 +8,7 @@
 static void keep_counts(const struct session_exchange *x, struct session_pending *pending)
 {
     pending->limited |= x->limited;
+    pending->refused |= x->refused && x->unavailable;
     if (!x->metered)
         return;
     pending->metered = true;

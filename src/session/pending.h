@@ -26,6 +26,7 @@ struct session_pending {
     const struct session_access *access; /* the password that `verdict` is about */
     enum session_access_verdict verdict;
     bool limited, metered; /* as in the exchange, so that it is counted once, and refused again */
+    bool refused;          /* a listing was, and the request waits for the page of the 503 */
     bool late;             /* its time is over */
     uint64_t retry_ns;
     uint64_t limit_ns;

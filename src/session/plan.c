@@ -2,6 +2,7 @@
 #include "session/plan.h"
 
 #include "http/accept.h"
+#include "http/list.h"
 #include "session/delta.h"
 #include "session/fetch.h"
 #include "session/guard.h"
@@ -303,15 +304,22 @@ static void plan_path(struct session_exchange *x)
 
 /* Whether the client waits for a 100 before it sends the body. The server sends no 100. It needs
  * no body, so the final answer comes at once (RFC 9110 section 10.1.1). */
-static bool expects_continue(const struct session_exchange *x, bool *ret_unknown)
+static bool expects_continue(const struct http_request *request, const char *head,
+                             bool *ret_unknown)
 {
+    struct span value, expectation;
+    size_t cursor = 0;
+    bool expects = false;
     *ret_unknown = false;
-    if (x->request->minor == 0 || !http_request_has(x->request, HTTP_FIELD_EXPECT))
+    if (request->minor == 0 || !http_request_has(request, HTTP_FIELD_EXPECT))
         return false;
-    bool known = span_equal_nocase(http_request_field(x->request, x->head, HTTP_FIELD_EXPECT),
-                                   SPAN("100-continue"));
-    *ret_unknown = !known || http_request_repeats(x->request, HTTP_FIELD_EXPECT);
-    return known;
+    while (http_request_next_value(request, head, HTTP_FIELD_EXPECT, &cursor, &value))
+        while (http_list_next(&value, &expectation))
+            if (span_equal_nocase(expectation, SPAN("100-continue")))
+                expects = true;
+            else
+                *ret_unknown = true;
+    return expects;
 }
 
 static void plan_method(struct session_exchange *x)
@@ -336,9 +344,10 @@ static void plan_method(struct session_exchange *x)
 bool session_plan_waits(const struct http_request *request, const char *head,
                         struct http_body *ret_body)
 {
+    bool unknown_expectation;
     if (__builtin_expect(!http_request_has(request, HTTP_FIELD_TRANSFER_ENCODING), 1))
         return false;
-    if (request->minor > 0 && http_request_has(request, HTTP_FIELD_EXPECT))
+    if (expects_continue(request, head, &unknown_expectation) || unknown_expectation)
         return false;
     return http_body_begin(ret_body, request, head) == 0;
 }
@@ -425,7 +434,7 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         return;
     }
     bool unknown_expectation;
-    const bool expects = expects_continue(x, &unknown_expectation);
+    const bool expects = expects_continue(x->request, x->head, &unknown_expectation);
     x->site = session_hosts_find(x->thread->shared->hosts, x->target.host);
     session_trace_note(x, unknown_expectation, unknown_expectation);
     if (session_trace_of(x->thread))

@@ -191,6 +191,8 @@ static bool answer_action(struct session_exchange *x)
         return false;
     if (actor->action == RULES_STATUS) {
         answer_status(x);
+        if (actor->status >= HTTP_INTERNAL_SERVER_ERROR && !x->pending)
+            stats_writer_add(&x->thread->stats, STATS_answers_5xx_expected, 1);
         return true;
     }
     const struct session_ready *ready = find_ready(x, actor);

@@ -133,6 +133,9 @@ void session_tally_answer(const struct stats_writer *stats, unsigned site, unsig
     stats_writer_add(stats, STATS_requests, 1);
     stats_writer_add(stats, STATS_STATUS_FIRST + stats_counters_status_place(status), 1);
     stats_writer_add(stats, STATS_body_bytes, body_bytes);
+    if (__builtin_expect(
+            status == HTTP_NOT_IMPLEMENTED || status == HTTP_HTTP_VERSION_NOT_SUPPORTED, 0))
+        stats_writer_add(stats, STATS_answers_5xx_expected, 1);
     if (!stats_writer_visible(stats))
         return;
     struct stats_row *row = stats_writer_row(stats, site);

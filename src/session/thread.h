@@ -57,7 +57,8 @@ struct task_home;
 struct task_pool;
 struct tls_server;
 
-/* The most listings that threads of one connection render at the same time. */
+/* The most listings that threads of one connection render at the same time. Beside one that takes
+ * long, others may begin. */
 enum { SESSION_RENDERINGS = 16 };
 
 /* The server fills it before any thread starts. Then only the atomics change. */
@@ -93,7 +94,7 @@ struct session_shared {
     uint32_t http2_streams; /* most open streams of a connection; 0: HTTP2_STREAMS_MAX */
     struct site_listing_limit listings;
     _Atomic bool draining;                         /* answers say `Connection: close` */
-    pthread_mutex_t rendering[SESSION_RENDERINGS]; /* by the hash of the path; zeroed: unlocked */
+    pthread_mutex_t rendering[SESSION_RENDERINGS]; /* by site and path; zeroed: unlocked */
 };
 
 /* One feed decrypts at most its own bytes, and the record that they complete. */

@@ -18,6 +18,7 @@
 #include "session/http1.h"
 #include "session/http2.h"
 #include "session/pages.h"
+#include "session/pending.h"
 #include "session/proxy.h"
 #include "session/tally.h"
 #include "session/thread.h"
@@ -240,9 +241,12 @@ static bool keep_input(struct session_tls *t)
     return true;
 }
 
-/* The client broke the protocol, and gets an alert. With a half-close, no reset can lose it. */
+/* The client broke the protocol, and gets an alert. Nothing follows that (RFC 8446 section 6.2).
+ * With a half-close, no reset can lose it. */
 static unsigned fail_tls(struct session *s)
 {
+    session_pending_drop(s, &s->pending);
+    (void)session_http1_cut(s);
     s->tls->failed = s->closing = s->lingering = true;
     return session_tls_has_output(s) ? SESSION_WRITE : SESSION_CLOSE;
 }
@@ -282,11 +286,11 @@ static unsigned read_plain(struct session *s, uint64_t now_ns)
     unsigned want = SESSION_READ;
     if (len > 0)
         want = feed_plain(s, span_of(s->thread->tls_plain, len), now_ns);
-    if (result == TLS_FAILED && want == SESSION_READ)
+    if (result == TLS_FAILED)
         return fail_tls(s);
     if (result == TLS_ENDED && want == SESSION_READ)
         return end_input(s, now_ns);
-    t->peer_ended = t->peer_ended || result == TLS_ENDED || result == TLS_FAILED;
+    t->peer_ended = t->peer_ended || result == TLS_ENDED;
     return want;
 }
 
@@ -327,17 +331,25 @@ static bool seals_output(const struct session *s, unsigned want)
            (!s->http2 || !s->tls->answered || !session_tls_has_output(s));
 }
 
+/* Seals the output now, or keeps valid what it lends. */
+static unsigned seal_or_hold(struct session *s, unsigned want)
+{
+    if (seals_output(s, want))
+        return seal_output(s);
+    if (s->output) /* it waits for the records before it */
+        session_hold(s);
+    return want;
+}
+
 /* The codec wants this now: seals its output, or continues with input that has arrived. Returns
- * what the session wants. */
+ * what the session wants. Output may lend bytes of a file that are valid during this call only. So
+ * it is sealed before input is taken: that may put an alert into the wire. */
 static unsigned follow_codec(struct session *s, unsigned want, uint64_t now_ns)
 {
     struct session_tls *t = s->tls;
+    want = seal_or_hold(s, want);
     while (takes_input(s, want))
-        want = read_kept(s, now_ns);
-    if (seals_output(s, want))
-        want = seal_output(s);
-    else if (s->output) /* it waits for the records before it */
-        session_hold(s);
+        want = seal_or_hold(s, read_kept(s, now_ns));
     const bool ends = (want & (SESSION_CLOSE | SESSION_HALF_CLOSE)) != 0;
     if (ends && s->http2 && !t->ended && !t->failed && !session_tls_has_output(s))
         return end_tls(s, now_ns);

@@ -19,7 +19,7 @@ struct session_tls {
     bool established;  /* the handshake is complete */
     bool failed;       /* the connection ends when the wire is sent */
     bool ended;        /* the wire has close_notify */
-    bool peer_ended;   /* the client has sent close_notify, or bytes that break the protocol */
+    bool peer_ended;   /* the client has sent close_notify */
     bool answered;     /* an answer has been sealed */
     size_t kept_len;
     char *kept; /* encrypted bytes that wait until the output is sent; NULL: none */

@@ -242,6 +242,7 @@ static bool open_file(const struct scan *scan, struct span name, struct site_loo
     struct buf path = buf_over(storage, sizeof(storage));
     buf_add(&path, scan->path);
     buf_add(&path, name);
+    ret_lookup->checked_ns = 0; /* for no request: the next one compares the names again */
     if (path.overflow || site_lookup(site_of(scan->entry), &plain_view, buf_span(&path),
                                      SITE_MAY_WAIT, ret_lookup) != SITE_FILE)
         return false;

@@ -58,9 +58,13 @@ void site_fetching_release(struct site_fetch *fetch)
         free(fetch);
 }
 
+/* The last step of the task: site_fetch_free may follow. */
 static void drop_fetch(struct task *task)
 {
-    site_fetching_release((struct site_fetch *)task);
+    struct site_fetch *fetch = (struct site_fetch *)task;
+    struct site_fetches *fetches = fetch->fetches;
+    site_fetching_release(fetch);
+    atomic_fetch_sub_explicit(&fetches->tasks, 1, memory_order_release);
 }
 
 /* The old entry was not compared, or is not what the disk has. The next request compares it. */
@@ -116,7 +120,6 @@ static bool begin_run(struct site_fetch *fetch)
     if (begins) {
         fetch->state = SITE_FETCHING_RUNS;
         fetch->started_ns = os_clock_now_ns();
-        fetch->fetches->running++;
     }
     site_fetching_unlock(fetch->fetches);
     return begins;
@@ -167,9 +170,6 @@ static void end_run(struct site_fetch *fetch)
     site_fetching_unlock(fetches);
     if (!wanted)
         site_fetching_release_result(fetch);
-    site_fetching_lock(fetches);
-    fetches->running--; /* the site is not used any more */
-    site_fetching_unlock(fetches);
 }
 
 static void run_fetch(struct task *task)
@@ -249,8 +249,14 @@ static bool submit_fetch(struct site_fetch *fetch, bool *ret_limited)
     const bool lists = fetch->query.kind == SITE_QUERY_LISTING;
     *ret_limited = lists && !site_listing_begin(fetches->listings);
     fetch->counts = lists && !*ret_limited;
-    return !*ret_limited && task_submit(fetches->pool, lists ? TASK_LISTINGS : TASK_FETCHES,
-                                        fetch->site->disk, &fetch->task);
+    if (*ret_limited)
+        return false;
+    atomic_fetch_add_explicit(&fetches->tasks, 1, memory_order_relaxed);
+    const bool taken = task_submit(fetches->pool, lists ? TASK_LISTINGS : TASK_FETCHES,
+                                   fetch->site->disk, &fetch->task);
+    if (!taken)
+        atomic_fetch_sub_explicit(&fetches->tasks, 1, memory_order_relaxed);
+    return taken;
 }
 
 enum site_result site_fetching_begin(struct site_fetches *fetches, const struct site *site,

@@ -53,7 +53,7 @@ struct site_fetches {
     pthread_mutex_t lock;
     struct task_pool *pool;
     struct site_listing_limit *listings;
-    unsigned running;
+    _Atomic unsigned tasks; /* of the pool, from their submission to their drop */
     struct site_fetch *bucket[SITE_FETCHING_BUCKETS];
 };
 

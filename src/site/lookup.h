@@ -55,8 +55,10 @@ struct site_lookup {
     bool markdown;               /* the file is a page.html, and page.md is beside it */
     enum site_patience patience; /* also for loading it */
     int64_t began_ns;            /* by the wall clock, before anything was opened */
-    /* The caller sets it to the present time. After the lookup, it says since when the answer is
-     * known. That is earlier by up to SITE_FRESH_NS if siblings were not tried (siblings.h). */
+    /* The caller of site_lookup and site_lookup_file sets it to the present time, or to 0 if no
+     * request uses the answer: it becomes the time of a folder's names. After the lookup, it says
+     * since when the answer is known. That is earlier by up to SITE_FRESH_NS if siblings were not
+     * tried (siblings.h). */
     uint64_t checked_ns;
 };
 

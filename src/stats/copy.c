@@ -32,6 +32,13 @@ static bool reject_for(char why[STATS_WHY_MAX], const char *text, int error)
     return false;
 }
 
+static bool reject_unopened(char why[STATS_WHY_MAX], int error)
+{
+    if (error != EACCES)
+        return reject_for(why, "cannot be opened", error);
+    return reject(why, "may only be read by the user that the server runs as, and root; try sudo");
+}
+
 /* ---- checking ---- */
 
 bool stats_copy_is_head(struct span head, char why[STATS_WHY_MAX])
@@ -258,9 +265,9 @@ bool stats_copy_take(const char *name, struct stats_copy *ret_copy, char why[STA
     if (folder_fd < 0)
         return errno == ENOTDIR
                    ? reject(why, "is of another version of weir, or is not a statistics segment")
-                   : reject_for(why, "cannot be opened", errno);
+                   : reject_unopened(why, errno);
     int head_fd = openat(folder_fd, STATS_HEAD, NEVER_BLOCKS);
-    bool good = head_fd < 0 ? reject_for(why, "cannot be opened", errno)
+    bool good = head_fd < 0 ? reject_unopened(why, errno)
                             : copy_head(head_fd, ret_copy, why) &&
                                   copy_arenas(folder_fd, NULL, ret_copy, why);
     os_file_close(head_fd);

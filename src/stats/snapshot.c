@@ -3,6 +3,7 @@
 
 #include "base/histogram.h"
 #include "base/num.h"
+#include "os/file.h"
 #include "os/usage.h"
 #include "stats/recent.h"
 
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool reject(char why[STATS_WHY_MAX], const char *text)
 {
@@ -319,6 +321,34 @@ static struct stats_instance instance_of(const struct dirent *entry, uint64_t ui
     return instance;
 }
 
+/* Any user can make a folder with any name. */
+static bool is_planted(DIR *folder, const char *name, uint64_t uid)
+{
+    struct stat info;
+    return os_file_stat_at(dirfd(folder), name, &info) < 0 || info.st_uid != uid;
+}
+
+/* Whether the process has this effective user, the second number of the line. */
+static bool has_user(pid_t pid, uint64_t uid)
+{
+    char path[32], text[1024];
+    uint64_t user;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    const char *line = os_file_read_text(path, text, sizeof(text)) ? strstr(text, "\nUid:") : NULL;
+    if (!line)
+        return false;
+    struct span rest = span_text(line + sizeof("\nUid:") - 1);
+    (void)span_take_word(&rest);
+    return num_parse_u64(span_take_word(&rest), &user) && user == uid;
+}
+
+static void swap_instances(struct stats_instance *a, struct stats_instance *b)
+{
+    const struct stats_instance kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
 size_t stats_snapshot_find_instance(uid_t uid, pid_t pid,
                                     struct stats_instance instances[STATS_INSTANCES_MAX])
 {
@@ -328,9 +358,14 @@ size_t stats_snapshot_find_instance(uid_t uid, pid_t pid,
     while (folder && count < STATS_INSTANCES_MAX && (each = readdir(folder))) {
         uint64_t its_uid, its_pid;
         if (!parse_segment_name(each->d_name, &its_uid, &its_pid) ||
-            (pid != 0 ? its_pid != (uint64_t)pid : its_uid != uid))
+            (pid != 0 ? its_pid != (uint64_t)pid : its_uid != uid) ||
+            is_planted(folder, each->d_name, its_uid))
             continue;
-        instances[count++] = instance_of(each, its_uid, its_pid);
+        const bool first = count > 0 && pid != 0 && has_user(pid, its_uid);
+        instances[count] = instance_of(each, its_uid, its_pid);
+        if (first)
+            swap_instances(&instances[0], &instances[count]);
+        count++;
     }
     if (folder)
         closedir(folder);

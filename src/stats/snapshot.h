@@ -95,7 +95,9 @@ struct stats_instance {
 enum { STATS_INSTANCES_MAX = 256 };
 
 /* Finds segments by their names in STATS_FOLDER: all of user `uid`, or, with a `pid` other than 0,
- * that of this master of any user. Returns how many, at most STATS_INSTANCES_MAX. */
+ * that of this master of any user. Any user can make a folder there with any name. So a folder that
+ * belongs to another user than its name says is left out, and the one of the process's user comes
+ * first. Returns how many, at most STATS_INSTANCES_MAX. */
 size_t stats_snapshot_find_instance(uid_t uid, pid_t pid,
                                     struct stats_instance instances[STATS_INSTANCES_MAX]);
 

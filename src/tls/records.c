@@ -224,6 +224,7 @@ static enum tls_result send_key_update(struct tls_connection *c)
     struct tls_records *r = c->records;
     const struct span message = SPAN("\x18\0\0\1\0");
     enum tls_result result = add_record(c, HANDSHAKE, &message, 1);
+    r->update_requested = false;
     if (result == TLS_DONE && !update_keys(r->suite, &r->out, 1)) {
         ERR_clear_error();
         result = TLS_FAILED;
@@ -234,7 +235,9 @@ static enum tls_result send_key_update(struct tls_connection *c)
 enum tls_result tls_records_write(struct tls_connection *c, const struct span *pieces,
                                   unsigned count)
 {
-    if (__builtin_expect(c->records->out.count >= RECORDS_MAX, 0) && send_key_update(c) != TLS_DONE)
+    const struct tls_records *r = c->records;
+    if (__builtin_expect(r->out.count >= RECORDS_MAX || r->update_requested, 0) &&
+        send_key_update(c) != TLS_DONE)
         return TLS_FAILED;
     return add_record(c, DATA, pieces, count);
 }
@@ -338,7 +341,9 @@ static enum tls_result take_alert(struct tls_connection *c, struct span alert)
     return c->records->ended ? TLS_ENDED : TLS_FAILED;
 }
 
-/* A KeyUpdate ends its record, because the next one has other keys (RFC 8446 section 5.1). */
+/* A KeyUpdate ends its record, because the next one has other keys (RFC 8446 section 5.1). The own
+ * one that it may request is sent before the next data: one for all requests until then (section
+ * 4.6.3). If each had its own, a client that reads nothing could fill the memory. */
 static enum tls_result take_handshake(struct tls_connection *c, struct span bytes)
 {
     struct tls_records *r = c->records;
@@ -359,7 +364,8 @@ static enum tls_result take_handshake(struct tls_connection *c, struct span byte
         ERR_clear_error();
         return fail_with(c, SSL_AD_INTERNAL_ERROR);
     }
-    return r->message[4] == 1 ? send_key_update(c) : TLS_DONE;
+    r->update_requested = r->update_requested || r->message[4] == 1;
+    return TLS_DONE;
 }
 
 /* `plain` is a decrypted record: content, type, and zeros that hide its length. Returns the length

@@ -35,6 +35,7 @@ struct tls_records {
     unsigned char message[5];                  /* a KeyUpdate that has arrived in part */
     unsigned char message_len;
     bool failed, ended;
+    bool update_requested; /* by the peer: a KeyUpdate goes before the next data */
 };
 
 /* Fetches the ciphers of OpenSSL, which takes its locks. To be called before threads and forks. */

@@ -121,7 +121,7 @@ static void draw_keys(struct top_canvas *canvas)
 static const struct {
     const char *key, *what;
 } help[] = {
-    { "1 to 6", "the screens: Overview, Counters, Sites, Workers, Latency, Recent" },
+    { "1 to 6", "the screen with that number" },
     { "Tab, left, right", "the next or the previous screen" },
     { "up, down, k, j", "select a line; its meaning is shown below" },
     { "PgUp, PgDn, g, G", "a page up or down, the first or the last line" },

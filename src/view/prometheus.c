@@ -215,6 +215,8 @@ static void expose_usage(const struct exposition *to, const struct view_usage *u
     print_help(to, "resident_bytes", "", "gauge",
                "Resident memory of all processes. Shared memory counts in each.");
     fprintf(out, "weir_resident_bytes %" PRIu64 "\n", usage->resident_bytes);
+    if (usage->files == 0) /* this process may not read them */
+        return;
     print_help(to, "descriptors", "", "gauge", "Open descriptors of all processes.");
     fprintf(out, "weir_descriptors %" PRIu64 "\n", usage->files);
     print_help(to, "descriptors_fullest", "", "gauge",

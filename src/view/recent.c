@@ -19,6 +19,15 @@ static const char *reason_of(unsigned status)
     }
 }
 
+/* A cause that the status alone does not name, and where it can be found. */
+static const char *hint_of(unsigned status)
+{
+    return status == 403   ? ": `weir trace` with this path says why"
+           : status == 500 ? ": the error log says why"
+           : status == 503 ? ": a rule says so, or the server was busy, as a verdict says then"
+                           : "";
+}
+
 /* An answer that waited for the disk for half of its time or longer is slow for that reason. */
 static bool is_by_disk(const struct stats_answer *answer, enum stats_recent_kind kind)
 {
@@ -29,18 +38,20 @@ static bool is_by_disk(const struct stats_answer *answer, enum stats_recent_kind
 static void say_cause(struct view_answer *out)
 {
     const struct stats_answer *answer = out->answer;
-    const char *cause = reason_of(answer->status);
+    const char *cause = reason_of(answer->status), *hint = "";
     if (answer->fault > 0)
         cause = stats_faults[answer->fault - 1].sentence;
     else if (out->kind == STATS_RECENT_CUT)
         cause = "the connection ended before the answer did";
     else if (out->kind == STATS_RECENT_SLOW)
         cause = "the answer took `stats-slow` or longer";
+    else
+        hint = hint_of(answer->status);
     if (answer->fault == 0 && is_by_disk(answer, out->kind))
         (void)snprintf(out->cause, sizeof(out->cause), "the answer waited %s for the disk",
                        duration_format(answer->waited_ns).text);
     else
-        (void)snprintf(out->cause, sizeof(out->cause), "%s", cause);
+        (void)snprintf(out->cause, sizeof(out->cause), "%s%s", cause, hint);
 }
 
 static struct view_answer answer_of(const struct view *view, enum stats_recent_kind kind,

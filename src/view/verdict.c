@@ -326,9 +326,10 @@ static bool worker_uneven(const struct view_window *w, struct view_verdict *out)
 static bool answers_5xx(const struct view_window *w, struct view_verdict *out)
 {
     uint64_t failed = w->by_class[4];
-    /* These have verdicts of their own. */
-    uint64_t refused = rise(w, STATS_connections_refused) + rise(w, STATS_listings_refused) +
-                       rise(w, STATS_fetches_refused) + rise(w, STATS_fetches_late);
+    /* These are not failures, or have verdicts of their own. */
+    uint64_t refused = rise(w, STATS_answers_5xx_expected) + rise(w, STATS_connections_refused) +
+                       rise(w, STATS_listings_refused) + rise(w, STATS_fetches_refused) +
+                       rise(w, STATS_fetches_late);
     failed = failed > refused ? failed - refused : 0;
     uint64_t answers = rise(w, STATS_requests);
     if (failed == 0)

@@ -59,7 +59,7 @@ static int read_rules(struct serve *serve, const struct fixture *fixture)
     const struct config_request request = { .file = serve->rules_path };
     serve->rules = config_read(&request);
     if (config_read_errors(serve->rules) > 0) {
-        config_read_print_problems(serve->rules, stderr);
+        config_read_print_problems(serve->rules, CONFIG_PROBLEMS_SHOWN, stderr);
         return -1;
     }
     if (server_auth_open(&serve->auth, config_read_result(serve->rules), why) == 0 &&

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
 
 from tests.e2e.certificates import Pair
+from tests.waiting import LIMIT_S
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 
@@ -25,6 +26,14 @@ def chromium(*arguments: str) -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+def new_page(browser: Browser, **how: object) -> Page:
+    """A page that waits as long as all tests do, in place of Playwright's 30 s. `how` is what
+    Browser.new_page takes."""
+    page = browser.new_page(**how)  # type: ignore[arg-type]
+    page.set_default_timeout(LIMIT_S * 1000)
+    return page
 
 
 @contextmanager

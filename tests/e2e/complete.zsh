@@ -1,33 +1,20 @@
 # SPDX-License-Identifier: MIT
 #
-# Types a line and a tabulator into an interactive zsh, and prints the words that it offers.
-#
-#   zsh -f complete.zsh FOLDER LINE
-#
-# FOLDER has the completion functions. An own `compadd` sees each word that a function offers.
-# That zsh has a startup file, so nothing but the line is typed. The line is typed once the line
-# editor reads: what is typed before may be lost to the start.
-zmodload zsh/zpty || exit 1
-setup=$(mktemp -d)
-cat >$setup/.zshrc <<END
-fpath=(${(q)1} \$fpath)
+# The startup file of an interactive zsh that a test types a line and a tabulator into. `FUNCTIONS`
+# is the folder of the completion functions. An own `compadd` sees each word that a function offers
+# and writes it to the file `OFFERED`. The shell says when the line can be typed, because what is
+# typed before may be lost to its start, and when all words are written.
+fpath=($FUNCTIONS $fpath)
 autoload -Uz compinit
 compinit -D -u
 bindkey '^I' complete-word
 compadd() {
     typeset -a offered
-    builtin compadd -A offered "\$@"
-    print -l -- \$offered >>$setup/offered
-    builtin compadd "\$@"
+    builtin compadd -A offered "$@"
+    print -l -- $offered >>$OFFERED
+    builtin compadd "$@"
 }
-comppostfuncs=(exit)
-zle-line-init() { print -n 'the editor reads' }
+say_completed() { print -n 'the line is completed' >$TTY }
+comppostfuncs=(say_completed)
+zle-line-init() { print -n 'the editor reads' >$TTY }
 zle -N zle-line-init
-END
-export ZDOTDIR=$setup
-zpty shell zsh -d -i
-zpty -r shell ignored '*the editor reads*'
-zpty -n -w shell "$2"$'\t'
-while zpty -r shell ignored; do :; done
-sort -u $setup/offered
-rm -r $setup

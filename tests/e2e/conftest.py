@@ -26,6 +26,12 @@ OF_PROCESSES = {
     for name in ("control", "passing", "reload", "stopping", "supervision", "systemd", "upgrade")
 }
 
+# On a busy machine a client may get no CPU for longer than the timeouts of a server usually are.
+# Tests of timeouts, and of configurations, name their own.
+PATIENT = tuple(
+    word for kind in ("header", "body", "idle", "send") for word in (f"--{kind}-timeout", "1h")
+)
+
 ServerFactory = Callable[..., Server]
 Port = Callable[[], int]
 
@@ -103,7 +109,8 @@ def server(model: str, site: Path, tmp_path: Path) -> Iterator[ServerFactory]:
     """Starts servers. Each is stopped at the end of the test, and must exit with status 0.
 
     `folder` is what to serve; with None, the configuration says what. The positional
-    arguments are those of `weir serve`. By default the server listens on a free port.
+    arguments are those of `weir serve`. By default the server listens on a free port. Without a
+    configuration it waits long for clients.
     """
     started: list[Server] = []
 
@@ -121,7 +128,7 @@ def server(model: str, site: Path, tmp_path: Path) -> Iterator[ServerFactory]:
         words = [str(folder)] if folder else []
         for address in listen:
             words += ["--listen", address]
-        words += ["--model", model, *arguments]
+        words += ["--model", model, *(PATIENT if "-c" not in arguments else ()), *arguments]
         stderr = tmp_path / f"stderr-{len(started)}"
         started.append(
             start(

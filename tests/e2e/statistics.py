@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.e2e.running import WEIR, Server
 from tests.e2e.wire import Connection, parse_answer
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_S, wait_until
 
 SHARED = Path("/dev/shm")
 
@@ -25,7 +25,7 @@ Numbers = dict[str, Any]
 
 def weir_stats(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [WEIR, "stats", *arguments], capture_output=True, text=True, check=False, timeout=60
+        [WEIR, "stats", *arguments], capture_output=True, text=True, check=False, timeout=LIMIT_S
     )
 
 

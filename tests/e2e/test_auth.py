@@ -541,7 +541,7 @@ def test_weir_password_makes_a_line(server: ServerFactory, users: Path) -> None:
         assert connection.get("/hello.txt", "a", line).status == 200
     for user in ("a:b", "a\nb", "#a", "x" * 256):
         wrong = weir("password", user, stdin="sesame\n")
-        assert (wrong.returncode, wrong.stdout) == (1, ""), user
+        assert (wrong.returncode, wrong.stdout) == (2, ""), user
 
 
 def test_trace_names_the_list_and_the_cause(site: Path, users: Path) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urldefrag, urljoin
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.e2e.browsing import Watch
+from tests.e2e.browsing import Watch, new_page
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import TOP
 from tests.e2e.wire import connect
@@ -49,7 +49,7 @@ def visit_all(page: Page, start: str) -> tuple[set[str], list[str]]:
 
 def test_the_demo_site_has_no_dead_links(server: ServerFactory, browser: Browser) -> None:
     running = server("--error-pages", str(WWW / "errors"), folder=WWW)
-    page = browser.new_page()
+    page = new_page(browser)
     watch = Watch(page)
     seen, dead = visit_all(page, running.url + "/")
     page.close()
@@ -64,8 +64,8 @@ def test_no_page_of_the_demo_site_is_wider_than_the_window(
     server: ServerFactory, browser: Browser, dark: bool, width: int
 ) -> None:
     running = server(folder=WWW)
-    page = browser.new_page(
-        viewport={"width": width, "height": 800}, color_scheme="dark" if dark else "light"
+    page = new_page(
+        browser, viewport={"width": width, "height": 800}, color_scheme="dark" if dark else "light"
     )
     wide = []
     for path in sorted(WWW.glob("*.html")):
@@ -85,7 +85,7 @@ def test_a_listing_is_readable_sorted_and_has_working_links(
     for size, name in enumerate(names):
         (folder / name).write_text("x" * size)
     running = server("--listing", "on", folder=folder)
-    page = browser.new_page()
+    page = new_page(browser)
     watch = Watch(page)
     page.goto(running.url + "/")
     text = page.inner_text("body")
@@ -121,7 +121,7 @@ def test_a_listing_fits_the_window_and_shows_the_readme(
     many_names(tmp_path / "listed")
     running = server("--listing", "on", folder=tmp_path / "listed")
     scheme: Literal["dark", "light"] = "dark" if dark else "light"
-    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = new_page(browser, viewport={"width": width, "height": 800}, color_scheme=scheme)
     watch = Watch(page)
     page.goto(running.url + "/")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -136,7 +136,7 @@ def test_a_listing_can_be_filtered_and_used_with_keys(
 ) -> None:
     many_names(tmp_path / "listed")
     running = server("--listing", "on", folder=tmp_path / "listed")
-    page = browser.new_page()
+    page = new_page(browser)
     page.goto(running.url + "/")
 
     def shown() -> list[str]:
@@ -177,7 +177,7 @@ def test_a_policy_of_the_site_leaves_the_script_of_listings_out(
         running = server("-c", str(conf), folder=None, listen=())
     else:
         running = server("--listing", "on", "--header", policy, folder=tmp_path / "listed")
-    page = browser.new_page()
+    page = new_page(browser)
     watch = Watch(page)
     page.goto(running.url + "/")
     assert "<script>\n" not in page.content()
@@ -188,7 +188,7 @@ def test_a_policy_of_the_site_leaves_the_script_of_listings_out(
 
 def test_an_error_page_shows_the_status(server: ServerFactory, browser: Browser) -> None:
     running = server()
-    page = browser.new_page()
+    page = new_page(browser)
     response = page.goto(running.url + "/nothing-here")
     assert response
     assert response.status == 404

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -37,7 +38,7 @@ def explained(text: str, section: str) -> dict[str, tuple[str, str]]:
         if line.startswith("["):
             inside = line.split("]")[0] + "]" == section
         elif inside and line.startswith("  "):
-            name, value, origin = line[2:18].strip(), *line[20:].split("  ", 1)
+            name, value, origin = line[2:25].strip(), *line[27:].split("  ", 1)
             found[name] = (value, origin.strip())
     return found
 
@@ -94,6 +95,17 @@ def test_every_error_is_reported_with_its_line_and_a_remedy(folder: Path) -> Non
         "bad.conf:10: error: unknown section [sit b]; did you mean [site NAME]?",
         "bad.conf: 8 errors",
     ]
+
+
+def test_a_check_shows_all_errors_and_a_start_the_first_twenty(folder: Path) -> None:
+    text = "[server]\n" + "garbage\n" * 30 + "[site a]\nroot = site\n"
+    (folder / "bad.conf").write_text(text)
+    error = "bad.conf:{}: error: this is neither `[section]` nor `name = value`"
+    errors = [error.format(line) for line in range(2, 32)]
+    done = weir("check", "bad.conf", cwd=folder)
+    assert done.stderr.splitlines() == [*errors, "bad.conf: 30 errors"]
+    done = weir("serve", "-c", "bad.conf", cwd=folder)
+    assert done.stderr.splitlines() == [*errors[:20], "and 10 more errors"]
 
 
 def test_warnings_leave_the_exit_status_at_zero(folder: Path) -> None:
@@ -251,6 +263,27 @@ def test_a_check_opens_no_socket_and_no_file_for_writing(folder: Path) -> None:
     assert any("weir.conf" in call for call in calls)
     for word in ("socket(", "bind(", "connect(", "O_WRONLY", "O_RDWR", "O_CREAT", "unlink", "fork"):
         assert not [call for call in calls if word in call]
+
+
+def test_the_examples_of_the_documents_are_valid(folder: Path) -> None:
+    """All but what another machine has: files, folders and certificates."""
+    absent = re.compile(r"there is no such|cannot be (read|reached)|No such file|tls-certificate")
+    examples = 0
+    for document in [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]:
+        for text in re.findall(r"(?ms)^```ini\n(.*?)^```", document.read_text()):
+            if "[Service]" in text:  # a unit of systemd
+                continue
+            site = "[site example]\nroot = site\n"
+            begins_a_file = text.startswith(("[server]", "[site ", "#"))
+            whole = "[site " in text
+            (folder / "example.conf").write_text(
+                text if whole else text + site if begins_a_file else site + text
+            )
+            for line in weir("check", "example.conf", cwd=folder).stderr.splitlines()[:-1]:
+                if ": error: " in line:
+                    assert absent.search(line), f"{document.name}: {line}\n{text}"
+            examples += 1
+    assert examples > 20
 
 
 def test_the_example_configuration_is_valid() -> None:

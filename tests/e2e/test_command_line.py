@@ -101,6 +101,15 @@ def test_the_manual_names_and_describes_every_command() -> None:
         assert f"{name}(1)" in weir("help").stdout
 
 
+def test_the_manuals_have_no_markup_that_a_reader_sees_differently() -> None:
+    for page in (TOP / "docs/man").iterdir():
+        for line in page.read_text().splitlines():
+            # Fl covers no word behind a bar, a lone period loses its space, and Ql covers a Ql.
+            assert not re.search(r"Fl Fl [\w-]+ \| (?!Fl )", line), line
+            assert not re.match(r"\.Dl .* \. ", line), line
+            assert not re.search(r" Ql \S+ , Ql ", line), line
+
+
 def test_models_are_listed_one_per_line() -> None:
     done = weir("models")
     assert done.returncode == 0
@@ -118,6 +127,9 @@ def test_models_are_listed_one_per_line() -> None:
         (["chekc"], "did you mean `check`?"),
         (["frobnicate"], "neither a command nor a folder; see `weir help`"),
         (["help", "modles"], "did you mean `models`?"),
+        (["password", "a:b"], "a user name has at most 255 bytes, and no colon or #"),
+        (["help", "serve", "extra"], "`extra` is one argument too many; see `weir help serve`"),
+        (["help", "load", "extra"], "`extra` is one argument too many; see `weir help load`"),
         (["serve"], "this folder has no weir.conf; give a folder (weir serve DIR) or"),
         (["serve", "--listen", "0"], "nothing to serve"),
         (["."] * 2, "`.` and `.` are two arguments"),

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import select
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +16,7 @@ import pytest
 
 from tests.command import run
 from tests.e2e.running import TOP, WEIR
+from tests.waiting import LIMIT_S
 
 COMPLETION = TOP / "packaging/completion"
 LAB_OPTIONS = COMPLETION / "weir-lab.options"
@@ -52,10 +57,42 @@ def fish(line: str, place: Path) -> set[str]:
     return {offered.partition("\t")[0] for offered in printed.splitlines()}
 
 
+def until_it_says(terminal: int, words: bytes) -> None:
+    """Reads what a shell prints until it says the words."""
+    printed = b""
+    while words not in printed:
+        ready, _, _ = select.select([terminal], [], [], LIMIT_S)
+        assert ready, f"zsh does not say {words!r}; it printed {printed!r}"
+        printed += os.read(terminal, 4096)
+
+
 def zsh(line: str, place: Path) -> set[str]:
+    """The shell has a terminal, but no control over jobs: it need not be in the foreground."""
     folder = functions(place, "zsh")[0].parent
-    words = ["env", "-C", str(place), "zsh", "-f", str(TYPING), str(folder), line]
-    return set(run(words, HOME=str(place.parent), TERM="dumb").split("\n")) - {""}
+    offered = place.parent / "offered"
+    offered.write_text("")
+    shutil.copy(TYPING, place.parent / ".zshrc")
+    own = {"FUNCTIONS": str(folder), "OFFERED": str(offered), "ZDOTDIR": str(place.parent)}
+    environment = os.environ | own | {"HOME": str(place.parent), "TERM": "dumb"}
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        ["zsh", "-d", "-i", "+m"],
+        cwd=place,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as shell:
+        try:
+            os.close(theirs)
+            until_it_says(ours, b"the editor reads")
+            os.write(ours, f"{line}\t".encode())
+            until_it_says(ours, b"the line is completed")
+        finally:
+            shell.kill()
+            os.close(ours)
+    return set(offered.read_text().split("\n")) - {""}
 
 
 SHELLS = (bash, fish, zsh)

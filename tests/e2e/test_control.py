@@ -208,7 +208,7 @@ def test_with_several_servers_the_command_requires_a_process_id(
 
 def test_without_a_server_the_error_names_a_remedy(place: Place) -> None:
     for arguments, said in (
-        (["reload"], "no server of this user is running"),
+        (["reload"], "no server of this user has its socket in"),
         (["stop"], "--control PATH"),
         (["stop", "--now", "1"], "there is no such socket"),
         (["reload", "--control", "/nowhere/weir.sock"], "there is no such socket"),
@@ -230,7 +230,7 @@ def test_the_control_socket_of_a_killed_server_is_removed(
     wait_until(lambda: not any(each.alive for each in killed), "no process has the socket")
     running.popen.returncode = 0  # the fixture expects this status
     assert control.exists()
-    assert "no server of this user is running" in place.weir("reload").stderr
+    assert "no server of this user has its socket in" in place.weir("reload").stderr
     assert not control.exists()
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(control))

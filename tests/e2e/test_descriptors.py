@@ -20,6 +20,20 @@ needs_prlimit = pytest.mark.skipif(not shutil.which("prlimit"), reason="prlimit 
 
 
 @needs_prlimit
+def test_the_kernels_table_of_files_has_its_size_before_the_first_client(
+    server: ServerFactory,
+) -> None:
+    # In a process with threads the kernel stops a thread for milliseconds when the table grows.
+    running = server(wrapper=("prlimit", "--nofile=1024:5000"))
+    workers = running.workers()
+    assert workers
+    for worker in workers:
+        status = Path(f"/proc/{worker.pid}/status").read_text()
+        (size,) = [line.split()[1] for line in status.splitlines() if line.startswith("FDSize")]
+        assert int(size) >= 5000
+
+
+@needs_prlimit
 def test_a_server_without_free_descriptors_recovers(server: ServerFactory) -> None:
     running = server(wrapper=("prlimit", f"--nofile={LIMIT}:{LIMIT}"))
     workers = running.workers()
@@ -81,6 +95,9 @@ def test_no_descriptor_is_left_open(server: ServerFactory, site: Path) -> None:
     def descriptors() -> int:
         return sum(len(os.listdir(f"/proc/{worker.pid}/fd")) for worker in running.workers())
 
+    with contextlib.ExitStack() as stack:  # each worker has one of them, so each has started
+        for _ in range(10):
+            assert stack.enter_context(connect(running.address)).get("/").status == 200
     visit()
     before = descriptors()
     for _ in range(50):

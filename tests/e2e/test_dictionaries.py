@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.browsing import trusting_chromium
+from tests.e2e.browsing import new_page, trusting_chromium
 from tests.e2e.certificates import Pair
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import WEIR, Server
@@ -292,7 +292,7 @@ def test_a_browser_fetches_a_changed_bundle_as_a_small_difference(
             difference(made[-1], path, bundle(1))
     url = running.urls[1].rstrip("/").replace("127.0.0.1", "localhost")
     with trusting_chromium(pair) as browser:
-        page = browser.new_page()
+        page = new_page(browser)
         page.goto(f"{url}/1.html")
         first = page.evaluate("sum")
         tries = 0

@@ -17,6 +17,7 @@ import pytest
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Process, Server
 from tests.e2e.statistics import Numbers, wait_for
+from tests.e2e.test_auth import ALICE, field
 from tests.e2e.wire import Connection, connect
 from tests.waiting import wait_until
 
@@ -96,6 +97,68 @@ def test_an_event_of_a_connection_that_made_space_is_ignored(server: ServerFacto
     with connect(running.address) as last:
         assert last.get("/hello.txt").body == b"hello\n"
     assert running.workers() == [worker]
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_a_reset_of_the_connection_that_made_space_does_not_end_the_new_one(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    """The new connection gets the same descriptor. Its answer is pending, because a password is
+    compared, when the loop acts on the resets of the old ones."""
+    users = tmp_path / "users"
+    users.write_text(ALICE)
+    running = server("--connections", "4", "--workers", "1", "--auth", str(users))
+    (worker,) = running.workers()
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(connect(running.address)) for _ in range(4)]
+        for client in idle:
+            client.send(HEAD + b"\r\n")
+        for client in idle:
+            assert client.read().status == 401
+        fifth = stack.enter_context(connect(running.address))
+        assert fifth.get("/hello.txt").status == 401  # the idle ones are now idle long enough
+        os.kill(worker.pid, signal.SIGSTOP)
+        wait_until(lambda: is_stopped(worker), "the worker stops")
+        other = stack.enter_context(connect(running.address))
+        other.send(HEAD + f"{field('alice')}\r\n\r\n".encode())
+        for each in (*idle, fifth):
+            each.reset()
+        wait_until(lambda: established(running) == 1, "the kernel knows of all of it")
+        os.kill(worker.pid, signal.SIGCONT)
+        assert other.read().body == b"hello\n"
+
+
+@pytest.mark.parametrize("model", ["uring"])
+def test_a_request_that_arrives_before_its_connection_closes_keeps_it_open(
+    server: ServerFactory,
+) -> None:
+    """In one turn of its loop the worker learns of a new client, and of the first request of the
+    connection that it has just asked to make space."""
+    limits = ("--connections", "2", "--workers", "1", "--threads", "1")
+    running = server(*limits, "--header-timeout", "10m", "--idle-timeout", "2s")
+    (worker,) = running.workers()
+    with connect(running.address) as silent, connect(running.address) as second:
+        wait_for(running, partial(has_connections, 2))
+        assert second.get("/hello.txt").status == 200
+        assert second.read_to_end() == b""  # the time is over, so `silent` is idle long enough
+        third = Connection.to(running.address)
+        assert third.get("/hello.txt").status == 200
+        os.kill(worker.pid, signal.SIGSTOP)
+        wait_until(lambda: is_stopped(worker), "the worker stops")
+        with connect(running.address) as fourth:
+            fourth.send(HEAD + b"\r\n")
+            silent.send(HEAD + b"\r\n")
+            os.kill(worker.pid, signal.SIGCONT)
+            assert silent.read().body == b"hello\n"
+            silent.send(HEAD)  # it is not idle, so `third` makes space, or its time is over
+            assert fourth.read().body == b"hello\n"
+        third.close()
+    counters = wait_for(running, partial(has_connections, 0))["counters"]
+    assert counters["connections_displaced"] + counters["timeouts_idle"] == 2
+
+
+def has_connections(count: int, now: Numbers) -> bool:
+    return bool(now["gauges"]["connections_open"] == count)
 
 
 def has_become_idle(times: int, now: Numbers) -> bool:

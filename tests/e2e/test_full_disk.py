@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from pathlib import Path
 
 from tests.disk import full
@@ -17,6 +18,7 @@ from tests.e2e.wire import connect
 from tests.waiting import wait_until
 
 CYCLES = 4
+OVER = re.compile(r"the access log is written again; (\d+) lines? (?:was|were) lost\n")
 AT_ONCE = 10  # clients, so that each worker gets some
 
 
@@ -74,6 +76,14 @@ def test_a_torn_line_takes_no_line_of_another_worker_with_it(
                 ),
             )
         lost = dropped(running)
+
+        def reported() -> int:
+            """The lost lines of which the error log says that the loss is over."""
+            nonlocal requests
+            requests += ask(running)  # the next lines that are written end the loss
+            return sum(map(int, OVER.findall(running.messages())))
+
+        wait_until(lambda: reported() == lost, running.messages)
         running.stop()
         assert whole_lines(log) + lost == requests
         assert content(log).endswith(b"\n")

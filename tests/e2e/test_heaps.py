@@ -88,7 +88,7 @@ def test_the_stacks_of_a_crowd_that_has_left_are_given_back(server: ServerFactor
             assert client.get("/hello.txt").body == b"hello\n"
         crowded = stacks(worker)
         assert len(crowded) == CROWD
-    # What is left is not the stack, but the place of the connection above it.
+    # The place of the connection above the stack is left.
     wait_until(lambda: sum(stacks(worker)) < 0.75 * sum(crowded), lambda: str(stacks(worker)))
     with connect(running.address) as again:
         assert again.get("/hello.txt").body == b"hello\n"

@@ -8,10 +8,12 @@ The test writes through /proc/PID/mem, in the mappings that the worker itself ca
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import signal
+import socket
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import ServerFactory
+from tests.e2e.planting import planted
 from tests.e2e.running import Process, Server
 from tests.e2e.statistics import read, segment, weir_stats
 from tests.e2e.wire import connect
@@ -154,6 +157,30 @@ def test_a_worker_can_write_only_memory_of_its_own(
         for fd in held:
             assert worker.descriptors()[fd] == files[0]
     assert len(owners) == 2
+
+
+SHUTDOWN, FCNTL = 48, 72
+
+
+def test_what_a_worker_does_to_its_sockets_ends_with_it(
+    server: ServerFactory, public_folder: Path
+) -> None:
+    """The sockets are those of all workers, of earlier ones and of later ones. Without a filter of
+    system calls, each model can do this."""
+    user = ("--user", "nobody") if os.geteuid() == 0 else ()
+    running = server("--workers", "1", "--sandbox", "off", *user, folder=public_folder)
+    assert visit(running)
+    (worker,) = running.workers()
+    sockets = [fd for fd, link in worker.descriptors().items() if link.startswith("socket:")]
+    assert sockets
+    with planted(worker.pid) as thread:
+        for fd in sockets:
+            thread.call(FCNTL, fd, fcntl.F_SETFL, os.O_RDWR)
+            thread.call(SHUTDOWN, fd, socket.SHUT_RDWR)
+    os.kill(worker.pid, signal.SIGKILL)
+    wait_until(lambda: worker not in running.workers(), "the worker is replaced")
+    wait_until(lambda: visit(running), "the successor serves")
+    assert visit(running)
 
 
 @pytest.mark.parametrize("model", ["percore"])

@@ -386,7 +386,8 @@ def test_a_stop_does_not_wait_for_an_idle_client_that_is_silent(server: ServerFa
         assert client.get().body == HELLO
         running.signal(signal.SIGTERM)
         assert client.end() == Code.NO_ERROR
-        assert goaways(client) == [2**31 - 1, 1]
+        # A worker that gets no CPU until drain-idle has ended says its last word no more.
+        assert goaways(client) in ([2**31 - 1, 1], [2**31 - 1])
     assert running.wait() == 0
 
 

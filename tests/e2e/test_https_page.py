@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser
 
-from tests.e2e.browsing import Watch
+from tests.e2e.browsing import Watch, new_page
 from tests.e2e.certificates import VERSIONS, Pair, make, secure, trusting
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.running import STATISTICS, TOP, Server
@@ -311,7 +311,7 @@ def test_the_commands_read_the_statistics_as_before(running: Server) -> None:
 
 
 def test_a_browser_shows_the_page(running: Server, browser: Browser) -> None:
-    page = browser.new_page(ignore_https_errors=True)
+    page = new_page(browser, ignore_https_errors=True)
     watch = Watch(page)
     page.goto("https://{}:{}/".format(*page_of(running)))
     wait_until(lambda: page.evaluate("weir.stats !== null"), "the page has numbers")

@@ -63,6 +63,13 @@ def test_a_stale_unix_socket_is_replaced(server: ServerFactory, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("model", ["epoll"])
+def test_a_socket_needs_its_folder(server: ServerFactory, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"make the folder of the socket") as failure:
+        server(listen=(f"unix:{tmp_path}/nowhere/weir.sock",))
+    assert "congestion" not in str(failure.value)
+
+
+@pytest.mark.parametrize("model", ["epoll"])
 def test_a_file_at_the_path_of_a_socket_is_kept(server: ServerFactory, tmp_path: Path) -> None:
     path = tmp_path / "thesis.txt"
     path.write_text("years of work\n")

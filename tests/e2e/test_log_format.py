@@ -169,6 +169,7 @@ def test_an_unknown_variable_is_an_error_of_check(site: Path) -> None:
 FIELDS = (
     "is not cache, disk, duration, host, id, phases, protocol, scheme, site, time, tls, user or via"
 )
+COMMAS = "between several values write commas, not spaces"
 SAMPLES = "is not a number from 1 to 1000000; write 10 or 1/10 to log one of ten requests"
 
 
@@ -177,7 +178,7 @@ SAMPLES = "is not a number from 1 to 1000000; write 10 or 1/10 to log one of ten
     [
         ("log-fields = host, protocl", f"`protocl` {FIELDS}; did you mean `protocol`?"),
         ("log-fields = request", f"`request` {FIELDS}"),
-        ("log-fields = host tls", f"`host tls` {FIELDS}"),
+        ("log-fields = host tls", f"`host tls` {FIELDS}; {COMMAS}"),
         ("log-fields = tls, tls", "`tls` is there twice (first on line 2)"),
         ("log-fields =", "a value is missing"),
         ("log-sample = 0", f"`0` {SAMPLES}"),

@@ -80,8 +80,9 @@ def test_every_request_is_an_entry_of_the_journal(server: ServerFactory, folder:
                 for name in ("/hello.txt", "/nothing", "/index.html") * 3:
                     connection.get(name)
         assert settled(running)["counters"]["requests"] == 27
-        running.stop()
+        # Before the stop: a server that ends waits for a slow receiver only shortly.
         wait_until(lambda: len(receiver.lines("access")) == 27, "every line has arrived")
+        running.stop()
         wait_until(
             lambda: any(line.startswith("stopping: ") for line in receiver.lines("error")),
             "the master's message has arrived",

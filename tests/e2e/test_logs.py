@@ -206,6 +206,13 @@ def test_a_full_disk_loses_lines_but_no_requests(server: ServerFactory) -> None:
         count = load.stop()
     assert count.wrong == []
     assert count.unanswered == count.parted == count.cut == count.refused == 0
+    workers = len(running.workers())
+    running.stop()
+    said = running.messages()
+    reports = said.count("lines of the access log are lost: No space left on device; ")
+    lost = re.findall(r"(\d+) lines? of the access log (?:was|were) lost before the end\n", said)
+    assert 1 <= reports == len(lost) <= workers, said
+    assert sum(map(int, lost)) >= 3000
 
 
 def test_a_log_reader_that_stops_reading_does_not_stop_the_server(

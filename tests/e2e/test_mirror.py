@@ -147,7 +147,7 @@ def test_wget_mirrors_a_part_of_the_site(server: ServerFactory, tmp_path: Path) 
     running = server(folder=DOCS)
     into = tmp_path / "mirror"
     host, port = running.address
-    command = ["wget", "--mirror", "--no-verbose", "--tries=1", "--timeout=60"]
+    command = ["wget", "--mirror", "--no-verbose", "--tries=1", f"--timeout={LIMIT_S}"]
     command += ["--no-proxy", "--execute", "robots=off", f"--directory-prefix={into}"]
     command += ["--no-parent", f"{running.url}/{PART}/"]
     mirrored = subprocess.run(command, capture_output=True, check=False)

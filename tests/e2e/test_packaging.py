@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -55,6 +56,44 @@ def test_systemd_finds_the_service_well_confined(units: Path) -> None:
     if "Unknown" in done.stderr or "unrecognized option" in done.stderr:
         pytest.skip("this systemd-analyze looks at running services only")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def script_of(name: str, pid_file: Path, program: Path) -> str:
+    """The lines of a maintainer script, or of a rotation, that send a signal."""
+    text = (TOP / "packaging/debian" / name).read_text()
+    found = re.search(r"^\s*if .*?^\s*fi$", text, re.MULTILINE | re.DOTALL)
+    assert found
+    script = found[0].replace("/run/weir/weir.pid", str(pid_file))
+    return script.replace("/usr/bin/weir", str(program))
+
+
+def pending(pid: int) -> int:
+    """The signals that a process has been sent and has not taken, as bits."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^ShdPnd:\s*(\w+)", status, re.MULTILINE)
+    assert found
+    return int(found[1], 16)
+
+
+@pytest.mark.skipif(not shutil.which("start-stop-daemon"), reason="there is no dpkg here")
+@pytest.mark.parametrize("name", ["weir.logrotate", "weir.postinst"])
+def test_root_signals_no_process_but_weir(name: str, tmp_path: Path) -> None:
+    """The user of the service can write the pid file, and root reads it."""
+    pid_file, sleep = tmp_path / "weir.pid", Path(shutil.which("sleep") or "").resolve()
+    blocked = {signal.SIGUSR1, signal.SIGUSR2}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    other = subprocess.Popen([sleep, "600"])
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        pid_file.write_text(f"{other.pid}\n")
+        for program in (WEIR, sleep):
+            arguments = ["sh", "-ec", script_of(name, pid_file, program), "sh", "configure", "0.1"]
+            done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            assert (pending(other.pid) != 0) == (program == sleep)
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_the_units_name_existing_commands() -> None:

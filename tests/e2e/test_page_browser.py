@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
-from tests.e2e.browsing import Watch
+from tests.e2e.browsing import Watch, new_page
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import Server
@@ -43,7 +43,7 @@ def probe(page: Page, name: str, *arguments: object) -> Any:  # noqa: ANN401
 @contextmanager
 def opened(browser: Browser, url: str, **how: object) -> Iterator[tuple[Page, Watch]]:
     """The page, once it shows numbers. Errors on the page fail the test at the end."""
-    page = browser.new_page(**how)  # type: ignore[arg-type]
+    page = new_page(browser, **how)
     watch = Watch(page)
     page.goto(url + "/")
     wait_until(lambda: page.evaluate("weir.stats !== null"), "the page has numbers")
@@ -258,7 +258,7 @@ def test_charts_show_the_selected_period(server: ServerFactory, browser: Browser
 def test_the_page_recovers_after_a_restart(server: ServerFactory, browser: Browser) -> None:
     first = server("--stats-listen", "127.0.0.1:0")
     url = page_of(first)
-    page = browser.new_page()
+    page = new_page(browser)
     failures: list[str] = []
     page.on("pageerror", lambda error: failures.append(str(error)))
     page.goto(url + "/")
@@ -303,7 +303,7 @@ def test_text_from_the_server_is_not_interpreted(server: ServerFactory, browser:
     numbers["sites"][-1] |= {"name": evil, "requests": 1}
     numbers["configuration"]["model"] = evil
     numbers["last_reload"] = {"at_unix_seconds": 1, "failed": True, "error": evil}
-    page = browser.new_page()
+    page = new_page(browser)
     watch = Watch(page)
 
     def tell(route: Route) -> None:
@@ -401,7 +401,7 @@ def test_both_themes_can_be_selected(server: ServerFactory, browser: Browser) ->
                 page.select_option("#theme", "system")
                 assert page.evaluate("document.documentElement.dataset.theme") == theme
                 page.wait_for_selector("[data-value=state]:text('serving')")
-    blank = browser.new_page()
+    blank = new_page(browser)
     empty = len(blank.screenshot())
     blank.close()
     assert shots["light"] != shots["dark"]
@@ -424,6 +424,30 @@ def test_the_page_is_no_wider_than_the_window(
             assert box
             assert box["width"] > width / 5
             assert box["x"] + box["width"] <= width
+
+
+def wait_for_more(page: Page, requests: int) -> None:
+    wait_until(
+        lambda: page.evaluate("weir.stats.counters.requests") > requests, "new numbers are shown"
+    )
+
+
+def test_the_counters_are_folded_in_a_narrow_window(
+    server: ServerFactory, browser: Browser
+) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    for width, folded in ((390, True), (1280, False)):
+        how = {"viewport": {"width": width, "height": 844}}
+        with opened(browser, page_of(running), **how) as (page, _):
+            row = page.locator("#counters tr[data-name=requests]")
+            row.wait_for(state="attached", timeout=LIMIT_S * 1000)
+            assert row.is_visible() is not folded
+            page.click("#counters summary:text-is('Requests')")
+            assert row.is_visible() is folded
+            before = page.evaluate("weir.stats.counters.requests")
+            ask(running, "/hello.txt", 1)  # new numbers leave it as it is
+            wait_for_more(page, before)
+            assert row.is_visible() is folded
 
 
 def test_reduced_motion_and_printing_are_supported(server: ServerFactory, browser: Browser) -> None:

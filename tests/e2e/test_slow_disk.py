@@ -133,6 +133,28 @@ PROTOCOLS = {
 every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
+@pytest.fixture
+def closed(disk: SlowDisk, site: Path, server: ServerFactory, tmp_path: Path) -> Server:
+    """A server that answers 503 below /closed. The page for it is on the slow disk."""
+    (tmp_path / "source/503.html").write_bytes(b"closed until noon")
+    settings = tmp_path / "weir.conf"
+    settings.write_text(
+        f"[site a]\nroot = {site}\nerror-pages = {disk.root}\n[path /closed/**]\nstatus = 503\n"
+    )
+    return server("-c", str(settings), folder=None, wrapper=disk.inside)
+
+
+def test_the_page_of_a_rule_for_503_is_fetched(disk: SlowDisk, closed: Server) -> None:
+    disk.hold()
+    with connect(closed.address) as waiting, connect(closed.address) as other:
+        waiting.send(head("/closed/a"))
+        disk.wait_held("LOOKUP", "503.html")
+        assert other.get("/hello.txt").body == b"hello\n"
+        disk.release()
+        answer = waiting.read()
+    assert (answer.status, answer.body) == (503, b"closed until noon")
+
+
 # ---- a file that is not known ----
 
 
@@ -274,6 +296,28 @@ def test_other_clients_are_served_while_each_name_of_a_large_folder_is_read(
             disk.release()
             assert b"10000 more names are not shown" in waiting.read().body
         running.stop()
+
+
+@pytest.mark.parametrize("model", ["thread", "pool"])
+def test_a_folder_of_another_disk_is_listed_while_a_folder_is_read(
+    model: str, disk: SlowDisk, site: Path, server: ServerFactory, tmp_path: Path
+) -> None:
+    """Both folders have the same path. A thread of each connection reads them."""
+    settings = tmp_path / "weir.conf"
+    sticky = "[server]\npool-policy = sticky\n" if model == "pool" else ""
+    settings.write_text(
+        f"{sticky}[site fast]\nroot = {site}\nlisting = on\nindex = none.html\n"
+        f"[site slow]\nroot = {disk.root}\nhost = localhost\nlisting = on\n"
+    )
+    running = server("-c", str(settings), folder=None, wrapper=disk.inside)
+    know_folder(running)
+    disk.hold()
+    with connect(running.address) as waiting, connect(running.address) as other:
+        waiting.send(head("/"))
+        disk.wait_held("READDIR", "")
+        assert b"hello.txt" in other.get("/").body
+        disk.release()
+        assert b"cold-0.txt" in waiting.read().body
 
 
 def test_a_stop_ends_while_a_folder_is_read(disk: SlowDisk, on_disk: Server) -> None:
@@ -447,6 +491,19 @@ def test_a_stop_gives_up_a_worker_that_cannot_be_killed(impatient: Server, stuck
         Connection.to(impatient.address)
 
 
+# With `uring`, the kernel wakes the ring of the dead worker for each connection.
+@pytest.mark.parametrize(
+    "model", [each for each in played() if each not in ("fork", "uring")], scope="session"
+)
+def test_a_worker_that_dies_and_does_not_end_is_replaced(impatient: Server, stuck: Process) -> None:
+    os.kill(stuck.pid, signal.SIGKILL)  # as the kernel does when memory runs out
+    wait_until(lambda: "serves in place of" in impatient.messages(), impatient.messages)
+    assert "does not end" in impatient.messages()
+    with connect(impatient.address) as other:
+        assert other.get("/hello.txt").body == b"hello\n"
+    assert waits_in_kernel(stuck)
+
+
 @with_threads
 def test_reloads_continue_beside_a_worker_that_cannot_be_killed(
     impatient: Server, stuck: Process
@@ -495,7 +552,7 @@ def test_a_client_may_leave_while_the_disk_hangs(disk: SlowDisk, on_disk: Server
 def followed(
     disk: SlowDisk, site: Path, server: ServerFactory, tmp_path: Path, pair: Pair
 ) -> Server:
-    """A server that reads rules from the slow disk, and is told that the disk says nothing."""
+    """A server with rules on the slow disk."""
     (tmp_path / "source/_headers").write_text("/*\n  X-Rules: old\n")
     settings = settings_of(disk, site, tmp_path, pair, "drain-timeout = 2s\nkill-timeout = 10s")
     settings.write_text(f"{settings.read_text()}\nsite-rules = on\n")
@@ -562,3 +619,48 @@ def test_rules_on_another_machine_are_followed(
     disk.silence()  # the kernel drops the attributes that it knows
     disk.release()
     wait_until(lambda: rules_of(followed) == "newer", followed.messages)
+
+
+@master_alone
+def test_a_server_stops_while_its_successor_waits_for_a_disk(
+    disk: SlowDisk, followed: Server, tmp_path: Path
+) -> None:
+    """No signal ends the successor, which waits for the name of its root."""
+    (tmp_path / "source/new").mkdir()
+    (tmp_path / "weir.conf").write_text(f"[site slow]\nroot = {disk.root}/new\n")
+    disk.hang()
+    followed.signal(signal.SIGUSR2)
+    successor = started(followed, 1)
+    disk.wait_held("LOOKUP", "new")
+    followed.signal(signal.SIGTERM)
+    assert followed.wait() == 0
+    assert successor.alive
+    disk.release()
+    wait_until(lambda: not successor.alive, "the successor ends when the disk answers")
+
+
+@master_alone
+def test_a_stop_refuses_a_reload_that_waits_for_another_generation(
+    disk: SlowDisk, site: Path, server: ServerFactory, tmp_path: Path
+) -> None:
+    """The generation for changed rules waits for the disk, and the reload for that generation."""
+    settings, rules = tmp_path / "weir.conf", site / "_headers"
+    for each in (rules, tmp_path / "source/_headers"):
+        each.write_text("/*\n  X-Rules: old\n")
+    settings.write_text(
+        f"[server]\ndrain-timeout = 10m\n[site fast]\nroot = {site}\nsite-rules = on\n"
+        f"[site slow]\nroot = {disk.root}\nhost = localhost\nsite-rules = on\n"
+    )
+    running = server("-c", str(settings), folder=None, wrapper=disk.inside)
+    with connect(running.address) as unfinished:
+        unfinished.send(b"GET /hello.txt HTTP/1.1\r\n")
+        disk.silence()
+        rules.write_text("/*\n  X-Rules: newer\n")
+        wait_until(lambda: f"{rules} has changed" in running.messages(), running.messages)
+        running.signal(signal.SIGHUP)
+        running.signal(signal.SIGTERM)
+        wait_until(lambda: "the server is stopping" in running.messages(), running.messages)
+        unfinished.send(b"Host: fast\r\n\r\n")
+        assert unfinished.read().status == 200
+    disk.release()
+    assert running.wait() == 0

@@ -43,7 +43,7 @@ from tests.e2e.statistics import (
     weir_stats,
 )
 from tests.e2e.wire import WireError, connect
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_S, wait_until
 
 REQUESTS = int(os.environ.get("WEIR_STATS_REQUESTS", "8000"))
 CLIENTS = 4
@@ -707,6 +707,22 @@ def test_an_invalid_segment_is_reported_in_one_line(
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_learns_who_may_read(epoll: Server, public_folder: Path) -> None:
+    program = shutil.copy(WEIR, public_folder / "weir")
+    done = subprocess.run(
+        [program, "stats", str(epoll.master.pid)],
+        user=65534,
+        group=65534,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "may only be read by the user that the server runs as, and root" in done.stderr
 
 
 def test_readers_disturb_no_client_and_no_other_reader(epoll: Server) -> None:

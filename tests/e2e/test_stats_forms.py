@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import WEIR, Server, start
 from tests.e2e.statistics import read, settled, weir_stats
@@ -54,6 +55,21 @@ def test_the_estimates_of_the_cache_have_names_and_a_meaning(running: Server) ->
     explained = weir_stats("--explain", pid).stdout
     for name in ("half the size", "this size", "twice the size", "4 x the size"):
         assert re.search(rf"^  estimate, {name} +\d+ misses\n      Estimate", explained, re.M)
+
+
+def test_check_shows_the_number_of_the_configuration_that_is_in_force(
+    running: Server, site: Path
+) -> None:
+    shown = weir_stats(str(running.master.pid)).stdout
+    number = re.search(r"^  configuration +number 1 \(([0-9a-f]{16})\), ", shown, re.M)
+    assert number
+    words = ["--listen", "127.0.0.1:0", "--model", "epoll", "--stats-listen", "127.0.0.1:0"]
+    for more, same in (((), True), (("--idle-timeout", "7s"), False)):
+        done = subprocess.run(
+            [WEIR, "check", str(site), *words, *more, "--explain"], capture_output=True, text=True
+        )
+        assert done.returncode == 0
+        assert (f"configuration {number[1]}: " in done.stdout) is same, done.stdout
 
 
 def test_the_addresses_are_in_every_form(running: Server) -> None:
@@ -160,6 +176,33 @@ def test_a_healthy_server_is_ok_and_its_numbers_can_be_drawn(running: Server) ->
     assert numbers["answers_5xx"] == (0, "c")
     assert numbers["connections_open"] == (0, None)
     assert numbers["resident"][0] > 0
+
+
+def test_errors_that_a_request_or_a_rule_asks_for_are_no_failures(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "503.html").write_text("back at noon")
+    conf = tmp_path / "weir.conf"
+    conf.write_text(
+        f"[site a]\nroot = {site}\nerror-pages = {pages}\n[path /closed]\nstatus = 503\n"
+    )
+    running = server("-c", str(conf), folder=None)
+    asked = (
+        (b"GET /closed HTTP/1.1\r\nHost: a\r\n\r\n", 503),
+        (b"FOO / HTTP/1.1\r\nHost: a\r\n\r\n", 501),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501),
+        (b"GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505),
+    )
+    for request, status in asked:
+        with connect(running.address) as connection:
+            connection.send(request)
+            assert connection.read().status == status
+    numbers = settled(running)
+    assert numbers["counters"]["answers_5xx_expected"] == len(asked)
+    shown = weir_stats(str(running.master.pid)).stdout
+    assert "status of 5xx" not in shown, shown
 
 
 @pytest.mark.parametrize(

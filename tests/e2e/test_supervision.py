@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import random
@@ -214,6 +215,33 @@ def test_the_pid_file_of_a_running_server_is_not_overwritten(
     with pytest.raises(AssertionError, match="which is running"):
         server("--pid-file", str(pid_file))
     assert pid_file.read_text() == f"{running.popen.pid}\n"
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_a_pid_file_that_is_a_second_name_of_a_file_is_refused(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    """Root would write its process id into a file of its own."""
+    other, pid_file = tmp_path / "other", tmp_path / "weir.pid"
+    other.write_text("precious\n")
+    pid_file.hardlink_to(other)
+    with pytest.raises(AssertionError, match="a second name"):
+        server("--pid-file", str(pid_file))
+    assert other.read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_a_user_who_can_read_the_pid_file_does_not_keep_a_server_from_starting(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "weir.pid"
+    pid_file.write_text("1234\n")  # of a server that was killed
+    with pid_file.open() as reader:
+        fcntl.lockf(reader, fcntl.LOCK_SH)
+        running = server("--pid-file", str(pid_file))
+        assert pid_file.read_text() == f"{running.popen.pid}\n"
+        with pytest.raises(AssertionError, match=f"belongs to process {running.popen.pid}"):
+            server("--pid-file", str(pid_file))
 
 
 def test_no_zombie_is_left(server: ServerFactory) -> None:

@@ -69,6 +69,7 @@ def groups_of(model: str) -> set[str]:
     groups.add("CALLS_PASSED" if accepts == "MASTER" else "CALLS_ACCEPT")
     groups.add("CALLS_RING" if model == "uring" else "CALLS_READINESS")
     groups.add("CALLS_PROCESSES" if serves == "PROCESS" else "CALLS_THREADS")
+    groups.add("CALLS_LOOPS" if serves == "LOOP" else "CALLS_BLOCKING")
     return groups
 
 

@@ -570,7 +570,7 @@ def test_a_live_trace_selects_one_of_several_servers(world: World) -> None:
         (["/", "./nowhere"], 2, "there is no such folder"),
         (["/", "-c", "missing.conf"], 1, "missing.conf"),
         (["/", "-c", "wrong.conf"], 1, "wrong.conf:1: error"),
-        (["--live", "/"], 1, "no server of this user is running"),
+        (["--live", "/"], 1, "no server of this user has its socket in"),
         (["--live", "/", "1"], 1, "there is no such socket"),
     ],
 )

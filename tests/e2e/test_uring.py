@@ -221,6 +221,8 @@ def test_resets_during_sends_leave_no_receive_behind(rings: ServerFactory, site:
         assert connection.get("/hello.txt").body == b"hello\n"
 
 
+# On a busy machine a client waits long until it is its turn.
+PATIENT = ("--header-timeout", "10m", "--idle-timeout", "10m", "--send-timeout", "10m")
 LARGE = b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
@@ -251,7 +253,7 @@ def test_only_the_first_early_input_of_a_connection_is_kept(
     count, size = 20, 15_000_000
     with (site / "big.bin").open("wb") as big:
         big.truncate(size)
-    running = rings("--threads", "1", "--workers", "1")
+    running = rings("--threads", "1", "--workers", "1", *PATIENT)
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connect(running.address)) for _ in range(count)]
         for client in clients:
@@ -273,7 +275,7 @@ def test_the_first_early_input_of_a_connection_is_bounded(rings: ServerFactory, 
     count = 40
     with (site / "big.bin").open("wb") as big:
         big.truncate(15_000_000)
-    running = rings("--threads", "1", "--workers", "1")
+    running = rings("--threads", "1", "--workers", "1", *PATIENT)
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connect(running.address)) for _ in range(count)]
         for client in clients:

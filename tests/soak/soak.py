@@ -36,7 +36,7 @@ from tests.disk import full
 from tests.e2e.running import models
 from tests.soak.clients import MARKED, TEMPERS, Crowd
 from tests.soak.site import Site
-from tests.soak.subject import Subject, adopt_orphans
+from tests.soak.subject import Memory, Subject, adopt_orphans
 from tests.waiting import LIMIT_S
 
 SIZES = (200, 1000, 5000)
@@ -44,7 +44,7 @@ ROUND_S = 20  # of clients that come and go; then memory is measured, without cl
 # The last samples of memory may exceed the first by this share, or by this much.
 GROWTH_SHARE = 0.05
 GROWTH_KIB = 3 * 1024
-GIVEN_BACK_S = 3  # longer than the server keeps the memory of clients that have left
+GIVEN_BACK_S = 5  # longer than `thread` keeps the stacks of clients that have left, 2 to 4 s
 DESCRIPTORS_MORE = 8
 WEEK_S = 7 * 24 * 3600
 # Until memory is flat. A leak grows in each round; a cache that a slow machine fills late does not.
@@ -59,7 +59,8 @@ class Judgement:
     requests: int = 0
     connections: int = 0
     events: dict[str, int] = field(default_factory=dict)
-    memory_kib: list[int] = field(default_factory=list)
+    memory_kib: list[int] = field(default_factory=list)  # without the statistics
+    statistics_kib: list[int] = field(default_factory=list)
     steady_requests: list[int] = field(default_factory=list)  # so far, at the samples of memory
     hidden_leak_bytes: float = math.inf  # of each request; a larger leak is growth
     descriptors: list[int] = field(default_factory=list)
@@ -181,17 +182,19 @@ class Soak:
             self.judgement.wrong.append(
                 "connections or processes are left although all clients are gone"
             )
-        self.judgement.memory_kib.append(await self.memory_at_rest_kib())
+        memory = await self.memory_at_rest()
+        self.judgement.memory_kib.append(memory.own_kib)
+        self.judgement.statistics_kib.append(memory.statistics_kib)
         self.judgement.descriptors.append(self.subject.descriptors())
 
-    async def memory_at_rest_kib(self) -> int:
+    async def memory_at_rest(self) -> Memory:
         """The memory when it no longer falls: the server gives that of a crowd back, by and by."""
-        memory_kib = self.subject.memory_kib()
+        memory = self.subject.memory()
         while True:
             await asyncio.sleep(GIVEN_BACK_S)
-            before_kib, memory_kib = memory_kib, self.subject.memory_kib()
-            if memory_kib > 0.99 * before_kib:
-                return memory_kib
+            before, memory = memory, self.subject.memory()
+            if memory.own_kib > 0.99 * before.own_kib:
+                return memory
 
     def compare(self) -> None:
         """Clients = log = counters."""
@@ -308,10 +311,12 @@ def report(judgement: Judgement) -> None:
         f" {judgement.late} old answers cut"
     )
     print(f"    memory, KiB: {judgement.memory_kib}")
+    print(f"    memory of the statistics, KiB: {judgement.statistics_kib}")
     print(f"    a leak above {judgement.hidden_leak_bytes:.0f} bytes for each request would show")
     print(f"    descriptors: {judgement.descriptors}")
     for each in judgement.wrong:
         print(f"    WRONG: {each}")
+    sys.stdout.flush()
 
 
 def main() -> int:
@@ -328,9 +333,10 @@ def main() -> int:
     names = options.models.split(",")
     print(f"{len(names)} models, {options.seconds:.0f} s, seed {options.seed}, {most} clients")
     print(f"tempers: {', '.join(TEMPERS)}", flush=True)
-    judgements = [soak(name, options.seconds / len(names), options.seed, most) for name in names]
-    for judgement in judgements:
-        report(judgement)
+    judgements = []
+    for name in names:
+        judgements.append(soak(name, options.seconds / len(names), options.seed, most))
+        report(judgements[-1])
     requests = sum(judgement.requests for judgement in judgements)
     print(f"{requests} requests are a week of {requests / WEEK_S:.1f} requests per second")
     failed = sum(bool(judgement.wrong) for judgement in judgements)

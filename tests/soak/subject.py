@@ -27,6 +27,8 @@ LOG_DISK = "64m"
 LINE = re.compile(
     rb'\S+ - - \[[^\]]+\] "(?:[^"\\]|\\.)*" (\d{3}) (?:\d+|-) "[^"]*" "[^"]*" [0-9a-f]{16}'
 )
+MAPPING = re.compile(r"[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \d+ *(.*)")  # its name, in smaps
+STATISTICS_MAPPINGS = ("/dev/shm/weir-", "/memfd:weir ")
 MARK = re.compile(rb'"GET [^" ]*\?soak=([a-z]+) ')
 CONFIGURATION = """\
 [server]
@@ -41,6 +43,15 @@ drain-timeout = 20s
 [site soak]
 root = {root}
 """
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Resident memory. That of the statistics has its size from the start of the server. A page of
+    it becomes resident when a thread first counts there."""
+
+    own_kib: int
+    statistics_kib: int
 
 
 def adopt_orphans() -> None:
@@ -201,14 +212,18 @@ class Subject:
     def numbers(self) -> Numbers:
         return read(self.pid)
 
-    def memory_kib(self) -> int:
+    def memory(self) -> Memory:
         """The resident memory of all processes. Shared pages are divided among them."""
-        total = 0
+        pages: Counter[bool] = Counter()
         for process in self.processes():
             with contextlib.suppress(OSError):
-                text = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-                total += int(re.findall(r"^Pss:\s+(\d+)", text, re.MULTILINE)[0])
-        return total
+                of_statistics = False
+                for line in Path(f"/proc/{process.pid}/smaps").read_text().splitlines():
+                    if begins := MAPPING.match(line):
+                        of_statistics = begins[1].startswith(STATISTICS_MAPPINGS)
+                    elif line.startswith("Pss:"):
+                        pages[of_statistics] += int(line.split()[1])
+        return Memory(own_kib=pages[False], statistics_kib=pages[True])
 
     def descriptors(self) -> int:
         return sum(len(process.descriptors()) for process in self.processes())

@@ -82,8 +82,11 @@ function putMachine(stats, before) {
         put("resident", bytes(machine.resident_bytes), `${exact(machine.resident_bytes)} bytes`);
         putCount("processes", machine.processes);
         const { descriptors_fullest: most, descriptors_fullest_limit: limit } = machine;
-        put("files", `${exact(machine.descriptors)}; at most ${exact(most)} of ${exact(limit)}`,
-            "of the process nearest to its limit");
+        if (machine.descriptors > 0)
+            put("files", `${exact(machine.descriptors)}; at most ${exact(most)} of ${exact(limit)}`,
+                "of the process nearest to its limit");
+        else
+            put("files", "–", "this page runs as another user, and may not read them");
     }
     put("configuration", `number ${configuration.number}`, `hash ${configuration.hash}`);
     if (!reload) put("reload", "none");
@@ -220,14 +223,19 @@ function putDurations({ durations, about }) {
     }
 }
 
-/** One table for each section, with the sentence of each counter below its name. */
+/** One table for each section, with the sentence of each counter below its name. On a narrow screen
+ * the tables are folded: together they are many screens long. */
 function layOutCounters(about, names) {
-    const tables = new Map();
+    const tables = new Map(), isWide = matchMedia("(min-width: 44rem)").matches;
     for (const name of names) {
         const { section = "Others", sentence = "" } = about?.[name] ?? {};
         if (!tables.has(section)) {
-            const table = document.createElement("table");
-            table.createCaption().textContent = section;
+            const folding = document.createElement("details");
+            folding.open = isWide;
+            const title = folding.appendChild(document.createElement("summary"));
+            title.textContent = section;
+            const table = folding.appendChild(document.createElement("table"));
+            table.setAttribute("aria-label", section);
             table.createTHead().append(row(["What", "Total or now", "Each second"], true));
             tables.set(section, table.createTBody());
         }
@@ -238,7 +246,7 @@ function layOutCounters(about, names) {
         made.cells[0].append(explained);
         tables.get(section).append(made);
     }
-    byId("counters").replaceChildren(...[...tables.values()].map((body) => body.parentElement));
+    byId("counters").replaceChildren(...[...tables.values()].map((body) => body.closest("details")));
 }
 
 function putCounters(stats, before) {

@@ -78,9 +78,14 @@ static __attribute__((noinline, unused)) char *printed(const struct config_store
     return text;
 }
 
+static inline void print_problems(const struct config_store *store, FILE *out)
+{
+    config_read_print_problems(store, CONFIG_PROBLEMS_SHOWN, out);
+}
+
 static inline char *problems_of(const struct config_store *store)
 {
-    return printed(store, config_read_print_problems);
+    return printed(store, print_problems);
 }
 
 static inline char *explanation_of(const struct config_store *store)

@@ -304,35 +304,86 @@ static void reports_sites_without_a_name_or_a_root(void **state)
 static void reports_folders_that_cannot_be_served(void **state)
 {
     (void)state;
-    assert_problems("[site a]\nroot = nowhere\n[site b]\nroot = site/index.html\nhost = b\n"
-                    "[site c]\nroot = site\nhost = c\nerror-pages = nowhere\nspa = app.html\n"
-                    "[site d]\nroot = site\nhost = d\nspa = errors\n",
-                    "weir.conf:2: error: root: `nowhere` cannot be served: there is no such "
-                    "folder\n"
-                    "weir.conf:4: error: root: `site/index.html` is a file; name its "
-                    "folder\n"
-                    "weir.conf:9: error: error-pages: `nowhere` cannot be served: there is no such "
-                    "folder\n"
-                    "weir.conf:10: error: spa: `site/app.html`: No such file or directory\n"
-                    "weir.conf:14: error: spa: `site/errors` is not a file\n");
+    assert_problems(
+        "[site a]\nroot = nowhere\n[site b]\nroot = site/index.html\nhost = b\n"
+        "[site c]\nroot = site\nhost = c\nerror-pages = nowhere\nspa = app.html\n"
+        "[site d]\nroot = site\nhost = d\nspa = errors\n",
+        "weir.conf:2: error: root: `nowhere` cannot be served: there is no such "
+        "folder\n"
+        "weir.conf:4: error: root: `site/index.html` is a file; name its "
+        "folder\n"
+        "weir.conf:9: error: error-pages: `nowhere` cannot be served: there is no such "
+        "folder\n"
+        "weir.conf:10: error: spa: `site/app.html` cannot be served: there is no such file\n"
+        "weir.conf:14: error: spa: `site/errors` is not a file\n");
     assert_problems("[server]\naccess-log = nowhere/a.log\nerror-log = other\n" SITE,
                     "weir.conf:2: error: access-log: the folder of `nowhere/a.log` cannot be "
                     "reached: No such file or directory\n"
                     "weir.conf:3: error: error-log: `other` is a folder; name a file in it\n");
 }
 
+static void a_root_that_is_refused_is_not_missing(void **state)
+{
+    (void)state;
+    assert_problems("[site a]\nroot = ~/www\n",
+                    "weir.conf:2: error: root: `~` is not replaced here; write the whole path\n");
+}
+
+static void explains_lists_that_are_written_as_for_nginx(void **state)
+{
+    (void)state;
+    assert_problems("[site a]\nroot = site\nindex = index.html index.htm\n"
+                    "[path /a]\nindex = a b\n",
+                    "weir.conf:3: warning: index: `index.html index.htm` is one name with a space; "
+                    "between several names write commas\n"
+                    "weir.conf:5: warning: index: `a b` is one name with a space; between several "
+                    "names write commas\n");
+    assert_problems("[site a]\nroot = site\nhost = a.org b.org\n",
+                    "weir.conf:3: error: host: `a.org b.org` is not the name of a host; between "
+                    "several values write commas, not spaces\n");
+    assert_problems("[site a]\nroot = site\n[path /a]\ndeny = 10.0.0.0/8 fd00::/8\n",
+                    "weir.conf:4: error: deny: `10.0.0.0/8 fd00::/8` ends without a number of bits "
+                    "from 0 to 32; between several values write commas, not spaces\n");
+}
+
+static void warns_of_a_network_that_is_written_as_an_address_of_it(void **state)
+{
+    (void)state;
+#define WHOLE \
+    "covers a whole network; write zeros behind the bits that count, or one address " \
+    "without /\n"
+    assert_problems("[server]\naddress-exempt = 192.0.2.0/24, 192.0.2.7/24, 10.0.0.1, fd00::/8\n"
+                    "[site a]\nroot = site\n[path /a]\ndeny = fd00::1/64, ::1/128, all\n",
+                    "weir.conf:2: warning: address-exempt: `192.0.2.7/24` " WHOLE
+                    "weir.conf:6: warning: deny: `fd00::1/64` " WHOLE);
+}
+
+static void a_setting_of_server_and_paths_belongs_to_the_paths_of_a_site(void **state)
+{
+    (void)state;
+    assert_problems("[site a]\nroot = site\naddress-request-rate = 5\n",
+                    "weir.conf:3: error: `address-request-rate` does not belong in a site; it goes "
+                    "under [path PATTERN]\n");
+}
+
 static void reports_a_folder_without_read_permission(void **state)
 {
     (void)state;
+#define CURE "give the right with chmod or setfacl, or start weir as another user\n"
     if (geteuid() == 0)
         skip(); /* nothing is forbidden to root */
     assert_int_equal(chmod("other", 0311), 0);
     assert_problems("[site a]\nroot = other\n", "");
     assert_problems("[site a]\nroot = other\nlisting = on\n",
-                    "weir.conf:2: error: root: `other` cannot be served: Permission denied\n");
+                    "weir.conf:2: error: root: `other` cannot be served: this user may not list "
+                    "other; " CURE);
     assert_int_equal(chmod("other", 0), 0);
     assert_problems("[site a]\nroot = other\n",
-                    "weir.conf:2: error: root: `other` cannot be served: Permission denied\n");
+                    "weir.conf:2: error: root: `other` cannot be served: this user may not enter "
+                    "other; " CURE);
+    assert_problems("[site a]\nroot = other/below\n",
+                    "weir.conf:2: error: root: `other/below` cannot be served: this user may not "
+                    "enter other; " CURE);
     assert_int_equal(chmod("other", 0755), 0);
 }
 
@@ -608,6 +659,9 @@ static void explains_every_value_with_its_origin(void **state)
                      "default, for a folder on the command line");
     assert_explained(text, "[site a]", "host", "a.example", "weir.conf:6");
     assert_explained(text, "[site a]", "listing", "off", "default");
+    const char *user = strstr(text, "\n  user ");
+    const char *rate = strstr(text, "\n  address-connection-rate ");
+    assert_int_equal(strstr(user, "(weir") - user, strstr(rate, "0 ") - rate); /* one column */
     free(text);
     config_read_free(store);
 
@@ -680,6 +734,10 @@ int main(void)
         cmocka_unit_test(reports_sites_without_a_name_or_a_root),
         cmocka_unit_test(reports_folders_that_cannot_be_served),
         cmocka_unit_test(reports_a_folder_without_read_permission),
+        cmocka_unit_test(a_root_that_is_refused_is_not_missing),
+        cmocka_unit_test(explains_lists_that_are_written_as_for_nginx),
+        cmocka_unit_test(warns_of_a_network_that_is_written_as_an_address_of_it),
+        cmocka_unit_test(a_setting_of_server_and_paths_belongs_to_the_paths_of_a_site),
         cmocka_unit_test(warns_of_values_that_are_rarely_intended),
         cmocka_unit_test(hints_how_to_write_lines_of_other_servers),
         cmocka_unit_test(a_message_about_a_value_begins_with_its_place),

@@ -131,13 +131,14 @@ static void a_section_can_say_which_files_answer(void **state)
     assert_int_equal(match.hidden, RULES_ON);
     config_read_free(store);
     mkdir("site/.git", 0755);
-    assert_problems(SITE "[path /a/**]\nspa = none.html\nhidden = on\n[path /b/**]\nspa = folder\n"
-                         "[path /**/.git/**]\nhidden = on\nindex = a/b\n",
-                    "weir.conf:9: warning: hidden: this setting also serves site/.git\n"
-                    "weir.conf:4: error: spa: `site/none.html`: No such file or directory\n"
-                    "weir.conf:7: error: spa: `site/folder` is not a file\n"
-                    "weir.conf:10: error: index: `a/b` has a slash; an index file is a name alone, "
-                    "looked for in each folder\n");
+    assert_problems(
+        SITE "[path /a/**]\nspa = none.html\nhidden = on\n[path /b/**]\nspa = folder\n"
+             "[path /**/.git/**]\nhidden = on\nindex = a/b\n",
+        "weir.conf:9: warning: hidden: this setting also serves site/.git\n"
+        "weir.conf:4: error: spa: `site/none.html` cannot be served: there is no such file\n"
+        "weir.conf:7: error: spa: `site/folder` is not a file\n"
+        "weir.conf:10: error: index: `a/b` has a slash; an index file is a name alone, "
+        "looked for in each folder\n");
     rmdir("site/.git");
 }
 
@@ -508,6 +509,8 @@ static void makes_networks_of_allow_and_deny(void **state)
     config_read_free(store);
     assert_problems(SITE "[path /a]\nallow = 10.0.0.0/8, 10.0.0.0/33\ndeny = 10.9.9.9/8, alle\n"
                          "[path /b]\nallow = all\ndeny = all\n",
+                    "weir.conf:5: warning: deny: `10.9.9.9/8` covers a whole network; write zeros "
+                    "behind the bits that count, or one address without /\n"
                     "weir.conf:4: error: allow: `10.0.0.0/33` ends without a number of bits from 0 "
                     "to 32\n"
                     "weir.conf:5: error: deny: `alle` is not a network; write 192.0.2.0/24, "
@@ -655,9 +658,9 @@ static void explains_a_path_below_its_site(void **state)
     const char *site = strstr(text, "\n[site a] "), *path = strstr(text, "\n[path /a/*] ");
     assert_true(site && path && site < path);
     assert_non_null(strstr(path, " weir.conf:3\n"));
-    assert_non_null(strstr(path, "\n  redirect          301 /b/*  "));
+    assert_non_null(strstr(path, "\n  redirect                 301 /b/*  "));
     assert_non_null(strstr(path, " weir.conf:4\n"));
-    assert_non_null(strstr(path, "\n  always            off  "));
+    assert_non_null(strstr(path, "\n  always                   off  "));
     free(text);
     config_read_free(store);
 }

@@ -51,7 +51,7 @@ static struct world make_world(const char *settings, struct span headers, struct
     fprintf(file, "[site a]\nroot = site\nsite-rules = on\n%s", settings);
     fclose(file);
     w.store = config_read(&(struct config_request){ .file = "weir.conf" });
-    config_read_print_problems(w.store, stderr);
+    config_read_print_problems(w.store, CONFIG_PROBLEMS_SHOWN, stderr);
     assert_int_equal(config_read_errors(w.store), 0);
     w.problems.arena = &w.arena;
     const struct config_sitefile first = { "_headers", headers };

@@ -173,10 +173,10 @@ static void knows_which_addresses_other_machines_can_reach(void **state)
 static void accepts_numbers_with_their_units(void **state)
 {
     (void)state;
-    TAKEN(workers, { "auto", "auto" }, { "0", "0" }, { "1", "1" }, { "1024", "1024" });
-    REFUSED(workers, { "1025", "from 1 to 1024, or auto" }, { "-1", "number" }, { "1.5", "number" },
-            { "0x10", "number" }, { "4 ", "number" }, { "Auto", "number" },
-            { "18446744073709551617", "number" });
+    TAKEN(workers, { "auto", "auto" }, { "1", "1" }, { "1024", "1024" });
+    REFUSED(workers, { "1025", "from 1 to 1024, or auto" }, { "0", "from 1 to 1024, or auto" },
+            { "-1", "number" }, { "1.5", "number" }, { "0x10", "number" }, { "4 ", "number" },
+            { "Auto", "number" }, { "18446744073709551617", "number" });
     TAKEN(cache_entries, { "auto", "auto" }, { "1", "1" }, { "16777216", "16777216" });
     REFUSED(cache_entries, { "many", "number" }, { "16777217", "16777216" });
     TAKEN(cache_size_bytes, { "auto", "auto" }, { "0", "0" }, { "1", "1" }, { "64M", "64M" },

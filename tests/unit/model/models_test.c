@@ -71,6 +71,9 @@ static struct stage {
     _Atomic unsigned expired_before_answer;
 
     _Atomic bool announces; /* sessions announce a drain; the first SIGTERM begins it */
+    _Atomic bool expires;   /* and their deadline is then */
+    _Atomic bool waits;     /* such a deadline has passed, and was not acted on yet */
+    _Atomic bool overtaken; /* a later deadline was acted on meanwhile */
 } * stage;
 
 /* ---- the session ---- */
@@ -95,10 +98,13 @@ void session_open(struct session *s, struct session_thread *thread, struct sessi
 /* `lingering`: the drain is announced. */
 unsigned session_drain(struct session *s, uint64_t now_ns)
 {
-    (void)now_ns;
     if (!s->http2 || s->lingering)
         return 0;
     s->lingering = true;
+    if (atomic_load(&stage->expires)) {
+        s->deadline_ns = now_ns;
+        atomic_store(&stage->waits, true);
+    }
     s->answers = 1;
     s->output = sending;
     return SESSION_READ | SESSION_WRITE;
@@ -237,6 +243,10 @@ void session_failed(const struct session *s, int error)
 unsigned session_expire(struct session *s, uint64_t now_ns)
 {
     s->deadline_ns = now_ns + HOUR_NS;
+    if (s->http2)
+        atomic_store(&stage->waits, false);
+    else if (atomic_load(&stage->waits))
+        atomic_store(&stage->overtaken, true);
     atomic_fetch_add(&stage->expired, 1);
     while (!atomic_load(&stage->asked))
         usleep(1000);
@@ -506,6 +516,48 @@ static void every_session_learns_of_a_drain_when_it_begins(void **state)
     atomic_store(&stage->announces, false);
 }
 
+/* The connection `before` expires when a timer fires that was set before the drain. If that is not
+ * after the announcement, the test shows nothing. */
+static void drain_into_a_deadline(struct worker *w)
+{
+    char answer;
+    atomic_store(&stage->deadline_ns, 1);
+    int before = connect_to(w, 0);
+    send_text(before, ORIGIN);
+    assert_int_equal(receive_some(before, &answer, 1), 1);
+    atomic_store(&stage->announces, true);
+    atomic_store(&stage->deadline_ns, 0);
+    int fd = connect_to(w, 0);
+    send_text(fd, ORIGIN);
+    assert_int_equal(receive_some(fd, &answer, 1), 1);
+    assert_int_equal(kill(w->pid, SIGTERM), 0);
+    for (int i = 0; i < WAIT_MS && atomic_load(&stage->expired) < 2; i++)
+        usleep(1000);
+    assert_int_equal(atomic_load(&stage->expired), 2);
+    assert_false(atomic_load(&stage->overtaken));
+    os_file_close(before);
+    os_file_close(fd);
+}
+
+static void a_deadline_that_a_drain_sets_is_kept_where_threads_serve(void **state)
+{
+    (void)state;
+    atomic_store(&stage->expires, true);
+    atomic_store(&stage->asked, true);
+    for (const struct model *model = model_all(); model->name; model++) {
+        if (model->serves != STATS_SERVES_POOL)
+            continue;
+        print_message("%s\n", model->name);
+        struct worker w = start_worker(model, false, 1);
+        drain_into_a_deadline(&w);
+        stop_worker(&w);
+        atomic_store(&stage->announces, false);
+        atomic_store(&stage->expired, 0);
+    }
+    atomic_store(&stage->expires, false);
+    atomic_store(&stage->asked, false);
+}
+
 /* The sessions of one loop expire at the same time, and a client asks meanwhile. */
 static void ask_while_others_expire(struct worker *w)
 {
@@ -571,6 +623,7 @@ int main(void)
         cmocka_unit_test(a_session_receives_input_while_its_output_waits),
         cmocka_unit_test(a_session_learns_whether_its_listener_is_for_tls),
         cmocka_unit_test(every_session_learns_of_a_drain_when_it_begins),
+        cmocka_unit_test(a_deadline_that_a_drain_sets_is_kept_where_threads_serve),
         cmocka_unit_test(a_client_is_answered_while_many_deadlines_pass),
     };
     return cmocka_run_group_tests(tests, make_stage, leave_stage);

@@ -153,9 +153,30 @@ static void output_that_waits_for_its_turn_survives_an_eviction(void **state)
     session_close(&s);
 }
 
+static void a_turn_sends_less_of_memory_than_of_a_file(void **state)
+{
+    (void)state;
+    static const char bytes[MODEL_MEMORY_TURN + 1];
+    const size_t most = 4 * MODEL_MEMORY_TURN;
+    struct session_out out = { .piece = { span_of(bytes, 200), span_of(bytes, MODEL_MEMORY_TURN) },
+                               .count = 2 };
+    assert_int_equal(model_transfer_turn(&out, most), MODEL_MEMORY_TURN);
+    assert_int_equal(out.piece[1].len, MODEL_MEMORY_TURN);
+    out.piece[1].len++;
+    assert_int_equal(model_transfer_turn(&out, 1), 1);
+    assert_int_equal(out.piece[1].len, MODEL_MEMORY_TURN + 1);
+    assert_int_equal(model_transfer_turn(&out, most), MODEL_MEMORY_TURN);
+    assert_int_equal(out.piece[0].len, 200);
+    assert_int_equal(out.piece[1].len, MODEL_MEMORY_TURN);
+    out = (struct session_out){ .file_len = 2 * most };
+    assert_int_equal(model_transfer_turn(&out, most), most);
+    assert_int_equal(out.file_len, 2 * most);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn_sends_less_of_memory_than_of_a_file),
         cmocka_unit_test(output_that_waits_for_its_turn_survives_an_eviction),
     };
     mallopt(M_PERTURB, 'x'); /* overwrites freed memory */

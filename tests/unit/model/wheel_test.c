@@ -90,6 +90,16 @@ static void survives_a_long_sleep(void **state)
     assert_true(fired >= 50);
 }
 
+/* A node that has fired is in no wheel. */
+static uint64_t earliest(const struct model_wheel_node *node, unsigned count)
+{
+    uint64_t due_ns = UINT64_MAX;
+    for (unsigned i = 0; i < count; i++)
+        if (node[i].next && node[i].due_ns < due_ns)
+            due_ns = node[i].due_ns;
+    return due_ns;
+}
+
 static void many_random_deadlines_fire_in_order(void **state)
 {
     (void)state;
@@ -111,6 +121,7 @@ static void many_random_deadlines_fire_in_order(void **state)
             assert_true(expired->due_ns <= now);
             assert_true(now - expired->due_ns <= SECOND / 100 + WHEEL_TICK_NS);
         }
+        assert_true(model_wheel_next_ns(&wheel) == earliest(node, NODES));
     }
     assert_int_equal(fired, NODES);
     free(node);

@@ -163,8 +163,8 @@ static void refuses_a_mistake_with_a_cure(void **state)
         { "--time 2", "--time: `2` has no unit; write 2s for seconds, or 2ms" },
         { "--time 2h", "--time: `2h` is not a time from 1.00 ms to 60.0 s" },
         { "--time x", "--time: `x` is not a time from 1.00 ms to 60.0 s" },
-        { "--limit 1001h", "--limit: `1001h` is not a time; write 500ms, 10s or 2m" },
-        { "--limit 5000000h", "--limit: `5000000h` is not a time; write 500ms, 10s or 2m" },
+        { "--limit 1001h", "--limit: `1001h` is too long; the longest time is 1000h" },
+        { "--limit 5000000h", "--limit: `5000000h` is too long; the longest time is 1000h" },
         { "--read bad", "--read: bad" },
         { "a b c", "`c` is one argument too many; `weir help try` explains" },
     };

@@ -57,6 +57,17 @@ static int give_up_all_but_one(void)
     return effective() == (before & one) ? 0 : 2;
 }
 
+/* A process that changes its user loses the right to change the bounding set. */
+static int bound_and_become(void)
+{
+    enum { NOBODY = 65534 };
+    if (geteuid() != 0)
+        return os_privilege_bound(0) == 0 ? 0 : 1;
+    if (os_privilege_bound(0) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
+        return 2;
+    return os_privilege_keep(0) == 0 && prctl(PR_CAPBSET_READ, CAP_KILL) == 0 ? 0 : 3;
+}
+
 static int forbid_new(void)
 {
     return os_privilege_forbid_new() == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 1;
@@ -67,6 +78,12 @@ static void gives_up_every_capability_but_those_that_are_kept(void **state)
     (void)state;
     assert_int_equal(status_of(give_up_all), 0);
     assert_int_equal(status_of(give_up_all_but_one), 0);
+}
+
+static void the_bounding_set_is_emptied_before_the_change_of_user(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of(bound_and_become), 0);
 }
 
 static void forbids_programs_to_gain_privileges(void **state)
@@ -127,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_up_every_capability_but_those_that_are_kept),
+        cmocka_unit_test(the_bounding_set_is_emptied_before_the_change_of_user),
         cmocka_unit_test(forbids_programs_to_gain_privileges),
         cmocka_unit_test(reads_below_the_named_folder_and_nowhere_else),
     };

@@ -150,6 +150,37 @@ static void keeps_a_file_that_is_no_socket(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+static void mends_a_listener_that_another_holder_has_shut(void **state)
+{
+    (void)state;
+    const struct os_socket_options options = { 0 };
+    const struct linger reset = { .l_onoff = 1 };
+    struct os_socket_address address, peer;
+    assert_int_equal(os_socket_parse("127.0.0.1:0", &address), 0);
+    int fd = os_socket_bind(&address, &options);
+    assert_true(fd >= 0);
+    assert_int_equal(os_socket_listen(fd, 8), 0);
+    assert_int_equal(os_socket_local(fd, &address), 0);
+    assert_int_equal(os_socket_mend(fd, &address, 8), 0);
+    assert_int_equal(shutdown(fd, SHUT_RD), 0);
+    assert_int_equal(fcntl(fd, F_SETFL, O_RDWR), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+    assert_int_equal(os_socket_mend(fd, &address, 8), 1);
+    assert_int_equal(os_socket_accept(fd, &peer), -EAGAIN);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct sockaddr *to = (const struct sockaddr *)&address.storage;
+    assert_int_equal(connect(client, to, address.len), 0);
+    int accepted = os_socket_accept(fd, &peer);
+    assert_true(accepted >= 0);
+    struct linger linger = reset;
+    socklen_t len = sizeof(linger);
+    assert_int_equal(getsockopt(accepted, SOL_SOCKET, SO_LINGER, &linger, &len), 0);
+    assert_int_equal(linger.l_onoff, 0);
+    close(accepted);
+    close(client);
+    close(fd);
+}
+
 static void accepts_waiting_connections_and_reports_when_none_waits(void **state)
 {
     (void)state;
@@ -177,6 +208,7 @@ int main(void)
         cmocka_unit_test(reports_a_port_in_use_and_can_share_one),
         cmocka_unit_test(replaces_a_stale_socket_file_and_keeps_one_in_use),
         cmocka_unit_test(keeps_a_file_that_is_no_socket),
+        cmocka_unit_test(mends_a_listener_that_another_holder_has_shut),
         cmocka_unit_test(accepts_waiting_connections_and_reports_when_none_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

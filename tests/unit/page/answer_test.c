@@ -168,6 +168,48 @@ static void a_file_answers_conditions(void **state)
     assert_answer("If-Match: \"x\"\r\n", "HTTP/1.1 412 ", true);
 }
 
+/* The page reads no body. What could be one in the eyes of a proxy must never be read as the next
+ * request. */
+static void a_body_ends_the_connection(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fields, *line;
+        bool close;
+    } rows[] = {
+        { "", "HTTP/1.1 200 ", false },
+        { "Content-Length: 0\r\n", "HTTP/1.1 200 ", false },
+        { "Content-Length: 5\r\n", "HTTP/1.1 200 ", true },
+        { "Transfer-Encoding: chunked\r\n", "HTTP/1.1 200 ", true },
+        { "Content-Length: 0\r\nContent-Length: 5\r\n", "HTTP/1.1 400 ", true },
+        { "Content-Length: +5\r\n", "HTTP/1.1 400 ", true },
+        { "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "HTTP/1.1 400 ", true },
+        { "Transfer-Encoding: gzip\r\n", "HTTP/1.1 501 ", true },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct page_answer answer;
+        answer_css(&answer, rows[i].fields);
+        if (answer.close != rows[i].close ||
+            !span_starts(span_of(answer.head, answer.head_len), span_text(rows[i].line)))
+            fail_msg("`%s`", rows[i].fields);
+    }
+}
+
+/* Without a line that allows more, a client of HTTP/1.0 reads to the end of the connection. */
+static void an_answer_to_http_1_0_ends_the_connection(void **state)
+{
+    (void)state;
+    static const char request[] = "GET /page.css HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+    struct page_shared shared = { .wall_s = 784111777 };
+    struct http_request parsed = { 0 };
+    struct page_answer answer;
+    enum http_status status;
+    assert_int_equal(http_request_parse(&parsed, span_text(request), &status), HTTP_PARSED);
+    page_answer_request(&answer, &shared, &parsed, request, true, 1);
+    assert_non_null(memmem(answer.head, answer.head_len, "\r\nConnection: close\r\n", 21));
+    assert_true(answer.close);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +217,8 @@ int main(void)
         cmocka_unit_test(knows_the_names_of_this_machine),
         cmocka_unit_test(refuses_every_other_host),
         cmocka_unit_test(a_file_answers_conditions),
+        cmocka_unit_test(a_body_ends_the_connection),
+        cmocka_unit_test(an_answer_to_http_1_0_ends_the_connection),
         cmocka_unit_test(healthz_reports_whether_the_server_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,10 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
 
 static char folder[] = "/tmp/control_test.XXXXXX";
 static char path[64];
@@ -138,6 +141,37 @@ static void answers_a_request_and_closes(void **state)
     }
     server_control_close(control);
     assert_int_equal(access(path, F_OK), -1);
+}
+
+/* Else it would look again and again. */
+static void looks_later_for_a_client_that_it_has_no_descriptor_for(void **state)
+{
+    (void)state;
+    struct server_control *control = open_at(path);
+    struct pollfd ends[SERVER_CONTROL_POLL];
+    struct rlimit before, none;
+    char text[256];
+    int fd = client_that_says(path, "greet\n");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+    size_t count = server_control_poll(control, ends);
+    assert_int_equal(poll(ends, count, 0), 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    server_control_serve(control, ends, count, SECOND);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+
+    assert_int_equal(server_control_poll(control, ends), 0);
+    uint64_t again_ns = server_control_due_ns(control);
+    assert_in_range(again_ns, SECOND + 1, 2 * SECOND);
+    serve(control, again_ns - 1);
+    assert_int_equal(receive(fd, text, sizeof(text)), 0);
+    serve(control, again_ns); /* the pause ends */
+    serve(control, again_ns);
+    receive(fd, text, sizeof(text));
+    assert_string_equal(text, "hello, you\nok\n");
+    assert_int_equal(server_control_due_ns(control), UINT64_MAX);
+    close(fd);
+    server_control_close(control);
 }
 
 static void accepts_a_request_in_pieces(void **state)
@@ -398,6 +432,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_a_request_and_closes),
+        cmocka_unit_test(looks_later_for_a_client_that_it_has_no_descriptor_for),
         cmocka_unit_test(accepts_a_request_in_pieces),
         cmocka_unit_test(refuses_an_unknown_command),
         cmocka_unit_test(reports_progress_until_the_outcome),

@@ -274,6 +274,94 @@ static void a_worker_that_reports_wrong_numbers_harms_no_other(void **state)
     }
 }
 
+/* A process that is worker `index` and shuts its end of the channel. */
+static void shut_channel(const struct stage *stage, unsigned index)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(shutdown(server_dispatch_keep(stage->dispatch, index).fd, SHUT_RDWR) == 0 ? 0 : 1);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void a_worker_that_shuts_its_channel_harms_no_other(void **state)
+{
+    struct stage *stage = *state;
+    start_all(stage);
+    connect_clients(stage, 3);
+    act_until_quiet(stage);
+    shut_channel(stage, 0);
+    connect_clients(stage, 6);
+    act_until_quiet(stage);
+    assert_int_equal(be_worker(stage, 1, CLIENTS_MAX, 4), 4);
+    assert_int_equal(be_worker(stage, 2, CLIENTS_MAX, 4), 4);
+    server_dispatch_down(stage->dispatch, 0);
+    server_dispatch_up(stage->dispatch, 0);
+    connect_clients(stage, 2); /* 1 waits for the successor already */
+    act_until_quiet(stage);
+    assert_int_equal(be_worker(stage, 0, CLIENTS_MAX, 0), 1);
+    connect_clients(stage, 3);
+    act_until_quiet(stage);
+    assert_int_equal(be_worker(stage, 0, CLIENTS_MAX, 0), 1);
+}
+
+/* All workers end while the master holds a connection that it could pass to none of them. */
+static void successors_serve_all(const struct stage *stage, unsigned expected)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < WORKERS; i++)
+        server_dispatch_down(stage->dispatch, i);
+    start_all(stage);
+    act_until_quiet(stage);
+    for (unsigned i = 0; i < WORKERS; i++)
+        sum += be_worker(stage, i, CLIENTS_MAX, 0);
+    assert_int_equal(sum, expected);
+}
+
+static void the_successors_of_workers_that_shut_their_channels_serve(void **state)
+{
+    struct stage *stage = *state;
+    start_all(stage);
+    for (unsigned i = 0; i < WORKERS; i++)
+        shut_channel(stage, i);
+    connect_clients(stage, 4);
+    act_until_quiet(stage);
+    successors_serve_all(stage, 4);
+}
+
+/* A process that is worker `index` and reads its eventfd (`reads`), or writes it. Returns the count
+ * that it has read. */
+static unsigned use_eventfd(const struct stage *stage, unsigned index, bool reads)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int fd = server_dispatch_keep(stage->dispatch, index).wake_fd;
+        uint64_t count = 1;
+        ssize_t len = reads ? read(fd, &count, sizeof(count)) : write(fd, &count, sizeof(count));
+        _exit(len == (ssize_t)sizeof(count) ? (int)count : 0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return (unsigned)WEXITSTATUS(status);
+}
+
+/* A worker can make its eventfd block, and empty it before the master reads. */
+static void the_master_reads_no_eventfd(void **state)
+{
+    struct stage *stage = *state;
+    start_all(stage);
+    for (unsigned count = 1; count <= 2; count++) {
+        (void)use_eventfd(stage, 1, false);
+        assert_true(is_readable(stage));
+        act_until_quiet(stage);
+    }
+    assert_int_equal(use_eventfd(stage, 1, true), 2);
+}
+
 static void with_full_channels_one_connection_is_held_and_the_rest_wait(void **state)
 {
     struct stage *stage = *state;
@@ -321,6 +409,19 @@ static void a_worker_at_its_limit_gets_no_more_until_a_connection_ends(void **st
     assert_int_equal(be_worker(stage, 0, CLIENTS_MAX, 0), 5);
     assert_int_equal(be_worker(stage, 1, CLIENTS_MAX, 0), 2);
     assert_int_equal(be_worker(stage, 2, CLIENTS_MAX, 0), 5);
+}
+
+static void the_successors_of_workers_at_their_limit_serve(void **state)
+{
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < WORKERS; i++)
+        set_bound(stage, i, 5);
+    start_all(stage);
+    connect_clients(stage, 20);
+    act_until_quiet(stage);
+    for (unsigned i = 0; i < WORKERS; i++)
+        assert_int_equal(be_worker(stage, i, CLIENTS_MAX, 0), 5);
+    successors_serve_all(stage, 5);
 }
 
 static void a_stop_passes_the_backlog_and_then_ends_the_channels(void **state)
@@ -424,6 +525,10 @@ int main(void)
         TEST(a_worker_whose_connections_end_gets_the_next_ones),
         TEST(a_successor_gets_the_connections_of_a_dead_worker),
         TEST(a_worker_that_reports_wrong_numbers_harms_no_other),
+        TEST(a_worker_that_shuts_its_channel_harms_no_other),
+        TEST(the_successors_of_workers_that_shut_their_channels_serve),
+        TEST(the_successors_of_workers_at_their_limit_serve),
+        TEST(the_master_reads_no_eventfd),
         TEST(with_full_channels_one_connection_is_held_and_the_rest_wait),
         TEST(a_worker_at_its_limit_gets_no_more_until_a_connection_ends),
         TEST(a_stop_passes_the_backlog_and_then_ends_the_channels),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What names stand for, without a wait for the disk.
+ * The master learns which file a name stands for, and does not wait for the disk.
  */
 #include "server/look.h"
 

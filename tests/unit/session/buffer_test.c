@@ -60,14 +60,15 @@ static void lend(struct session_buffer *out, const char *text, struct site_entry
 
 static const char all[] = "head-LENT-more-ONE-TWO-tail-LAST";
 
-static struct session_buffer *new_mixed(struct site_entry *entry)
+/* `second` owns the second of two loans in a row. NULL: the thread does. */
+static struct session_buffer *new_mixed(struct site_entry *entry, struct site_entry *second)
 {
     struct session_buffer *out = new_buffer();
     stage(out, "head-");
     lend(out, "LENT-", entry);
     stage(out, "more-");
     lend(out, "ONE-", entry);
-    lend(out, "TWO-", NULL);
+    lend(out, "TWO-", second);
     stage(out, "tail-");
     lend(out, "LAST", entry);
     assert_int_equal(session_buffer_end(out), sizeof(all) - 1);
@@ -102,8 +103,9 @@ static void every_short_send_gives_the_same_bytes(void **state)
     struct site_entry *entry = new_entry();
     for (unsigned most = 1; most <= 8; most++) {
         for (size_t step = 1; step <= sizeof(all); step++) {
-            struct session_buffer *out = new_mixed(entry);
-            if (step % 2 == 0)
+            const bool holds = step % 2 == 0;
+            struct session_buffer *out = new_mixed(entry, holds ? entry : NULL);
+            if (holds)
                 session_buffer_hold(out);
             assert_leaves(out, most, step);
             assert_int_equal(references_of(entry), 1);
@@ -117,15 +119,15 @@ static void a_loan_that_is_held_has_one_reference_until_it_is_sent(void **state)
 {
     (void)state;
     struct site_entry *entry = new_entry();
-    struct session_buffer *out = new_mixed(entry);
+    struct session_buffer *out = new_mixed(entry, entry);
     assert_int_equal(references_of(entry), 1);
     session_buffer_hold(out);
     session_buffer_hold(out);
-    assert_int_equal(references_of(entry), 4);
+    assert_int_equal(references_of(entry), 5);
     (void)session_buffer_take_sent(out, sizeof("head-LENT") - 1);
-    assert_int_equal(references_of(entry), 4);
+    assert_int_equal(references_of(entry), 5);
     (void)session_buffer_take_sent(out, 1);
-    assert_int_equal(references_of(entry), 3);
+    assert_int_equal(references_of(entry), 4);
     session_buffer_drop_loans(out);
     assert_int_equal(references_of(entry), 1);
     assert_int_equal(released, 0);
@@ -138,7 +140,7 @@ static void the_reference_of_an_answer_goes_to_its_last_loan(void **state)
     (void)state;
     struct site_entry *entry = new_entry();
     struct session_answer answer = { .open = true, .held = true, .entry = entry };
-    struct session_buffer *out = new_mixed(entry);
+    struct session_buffer *out = new_mixed(entry, entry);
     session_buffer_keep(out, &answer);
     assert_false(answer.held);
     assert_int_equal(references_of(entry), 1); /* the answer's, which the loan has now */
@@ -155,14 +157,14 @@ static void an_answer_keeps_its_reference_if_no_loan_needs_it(void **state)
     (void)state;
     struct site_entry *entry = new_entry(), *other = new_entry();
     struct session_answer answer = { .open = true, .held = true, .entry = other };
-    struct session_buffer *out = new_mixed(entry);
+    struct session_buffer *out = new_mixed(entry, entry);
     session_buffer_keep(out, &answer); /* nothing of it is lent */
     assert_true(answer.held);
     answer.entry = entry;
     session_buffer_hold(out);
     session_buffer_keep(out, &answer); /* the last loan has a reference of its own */
     assert_true(answer.held);
-    assert_int_equal(references_of(entry), 4);
+    assert_int_equal(references_of(entry), 5);
     session_buffer_drop_loans(out);
     assert_int_equal(references_of(entry), 1);
     free(out);

@@ -149,17 +149,25 @@ static struct task_home homes[2];
 
 enum { LISTED = 100 }; /* their listing is too long to be copied */
 
+#define BUSY_PAGE "pppppppppppppppp" /* of the site list.test */
+
 static char listed_root[80]; /* of the site list.test */
+static char pages_root[80];  /* its error pages */
 
 static int add_listed_site(void)
 {
     static const char *const hosts[] = { "list.test", NULL }, *const index[] = { NULL };
-    static const struct site_options options = {
-        .name = "list", .root = listed_root, .index = index, .listing = true
-    };
+    static const struct site_options options = { .name = "list",
+                                                 .root = listed_root,
+                                                 .index = index,
+                                                 .listing = true,
+                                                 .error_pages = pages_root,
+                                                 .body_max = 64 * 1024 };
     (void)snprintf(listed_root, sizeof(listed_root), "%s/listed", world.root);
-    if (mkdir(listed_root, 0755) < 0)
+    (void)snprintf(pages_root, sizeof(pages_root), "%s/pages", world.root);
+    if (mkdir(listed_root, 0755) < 0 || mkdir(pages_root, 0755) < 0)
         return -1;
+    write_file("pages/503.html", sizeof(BUSY_PAGE) - 1, 'p');
     for (unsigned i = 0; i < LISTED; i++) {
         char name[32];
         (void)snprintf(name, sizeof(name), "listed/%u.txt", i);
@@ -178,7 +186,8 @@ static int remove_listed_site(void)
         (void)snprintf(name, sizeof(name), "listed/%u.txt", i);
         remove_file(name);
     }
-    return rmdir(listed_root);
+    remove_file("pages/503.html");
+    return rmdir(pages_root) < 0 ? -1 : rmdir(listed_root);
 }
 
 static int make_cold_world(void **state)
@@ -722,6 +731,26 @@ static void a_listing_above_the_limit_is_refused(void **state)
     session_close(&refused);
 }
 
+/* The request waits twice: for the attributes of the folder, and for the page. */
+static void a_listing_above_the_limit_gets_the_page_of_the_site(void **state)
+{
+    (void)state;
+    disk.cold = false;
+    world.shared.listings.max = 1;
+    hold_names(true);
+    struct session first = open_on(&world.thread), refused = open_on(&world.other);
+    assert_int_equal(feed(&first, LIST), SESSION_WAIT);
+    disk.cold = true;
+    assert_served(&refused, feed(&refused, LIST_BY("size")), "HTTP/1.1 503 ");
+    assert_int_equal(answers_in(BUSY_PAGE), 1);
+    assert_int_equal(answers_in("\r\nRetry-After: 1\r\n"), 1);
+    assert_int_equal(refused.thread->stats.block->counter[STATS_listings_refused], 1);
+    hold_names(false);
+    assert_served(&first, SESSION_WAIT, "HTTP/1.1 200 OK\r\n");
+    session_close(&first);
+    session_close(&refused);
+}
+
 /* Its client has left: the names that follow are not measured. */
 static void a_listing_without_a_client_ends(void **state)
 {
@@ -861,6 +890,7 @@ int main(void)
         WITH_WORLD(a_listing_in_the_cache_needs_no_thread),
         WITH_WORLD(one_rendering_serves_all_who_request_the_listing),
         WITH_WORLD(a_listing_above_the_limit_is_refused),
+        WITH_WORLD(a_listing_above_the_limit_gets_the_page_of_the_site),
         WITH_WORLD(a_listing_without_a_client_ends),
         WITH_WORLD(a_listing_may_change_its_client),
         WITH_WORLD(a_shared_listing_outside_of_the_cache_counts_until_it_is_sent),

@@ -88,6 +88,18 @@ static int tear_down(void **state)
     return rc;
 }
 
+/* The linker has the calls of weir's own code come here (-Wl,--wrap). */
+const struct rules_rule *__real_rules_keeper(const struct rules *of, struct span path);
+const struct rules_rule *__wrap_rules_keeper(const struct rules *of, struct span path);
+
+static unsigned keepers; /* that were looked for */
+
+const struct rules_rule *__wrap_rules_keeper(const struct rules *of, struct span path)
+{
+    keepers++;
+    return __real_rules_keeper(of, path);
+}
+
 static char answer[64 * 1024];
 
 /* The status of GET, with the password of a user or without one. */
@@ -161,6 +173,22 @@ static void another_name_of_a_file_needs_its_password(void **state)
     assert_needs("/of/bob/open/none", "bob");
 }
 
+/* Each name costs a comparison with all patterns, and a path has space for thousands of endings. */
+static void a_path_of_many_stored_forms_has_few_names(void **state)
+{
+    (void)state;
+    enum { ENDINGS = 250, NAMES_MAX = 8 };
+    char path[900] = "/page.html";
+    for (unsigned i = 0; i < ENDINGS; i++)
+        (void)strcat(path, ".br");
+    keepers = 0;
+    assert_int_equal(status_of(path, NULL), 401);
+    assert_in_range(keepers, 2, NAMES_MAX);
+    assert_needs(path, "alice"); /* still by the file of all the forms */
+    assert_needs("/in/bob/x.gz.br.zst.gz.br.zst", "bob");
+    assert_needs("/in/open/x.tar.gz.br.br.br.br", "bob");
+}
+
 static void a_cached_file_is_marked_if_it_needs_a_password(void **state)
 {
     (void)state;
@@ -195,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_WORLD(each_path_needs_the_password_of_its_last_rule),
         WITH_WORLD(another_name_of_a_file_needs_its_password),
+        WITH_WORLD(a_path_of_many_stored_forms_has_few_names),
         WITH_WORLD(a_cached_file_is_marked_if_it_needs_a_password),
     };
     return cmocka_run_group_tests_name("session/guard", tests, NULL, NULL);

@@ -4,7 +4,10 @@
  * writes of large answers, files that change, deadlines, alerts, key updates and sessions that
  * change threads.
  */
+#include "http2/client.h"
+#include "http2/frame.h"
 #include "secured.h"
+#include "session/buffer.h"
 
 #include <malloc.h>
 #include <openssl/crypto.h>
@@ -292,6 +295,159 @@ static void keys_may_be_updated_but_not_endlessly(void **state)
     close_talk(&t);
 }
 
+static size_t unsent_bytes(const struct talk *t)
+{
+    size_t bytes = 0;
+    for (const struct tls_chunk *c = t->session.tls->connection.wire.first; c; c = c->next)
+        bytes += c->len - c->at;
+    return bytes;
+}
+
+/* With HTTP/2 a session also takes input while its output waits. */
+static void feed_without_receiving(struct talk *t, struct span bytes)
+{
+    while (bytes.len > 0) {
+        assert_true(t->want & SESSION_READ);
+        struct span part = span_first(bytes, session_room(&t->session));
+        assert_true(part.len > 0);
+        t->want = session_feed(&t->session, part, world.now_ns);
+        bytes = span_skip(bytes, part.len);
+    }
+}
+
+/* `text` in records of one byte, before each of which the client requests new keys. */
+static void write_with_updates(struct talk *t, struct span text, unsigned updates, FILE *out)
+{
+    for (size_t at = 0; at < text.len; at++) {
+        for (unsigned i = 0; i < updates; i++) {
+            assert_int_equal(SSL_key_update(t->client.connection.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+            assert_int_equal(SSL_do_handshake(t->client.connection.ssl), 1);
+        }
+        assert_true(secure_seal(&t->client, span_of(text.at + at, 1), 1, out));
+    }
+}
+
+/* The client gives the server the largest windows. */
+static void begin_http2(struct talk *t)
+{
+    char bytes[128];
+    size_t len;
+    struct buf frames = buf_over(bytes, sizeof(bytes));
+    open_talk(t);
+    assert_true(secure_offer_http2(&t->client));
+    shake(t);
+    buf_add(&frames, HTTP2_FRAME_PREFACE);
+    http2_frame_add(&frames, (struct http2_frame){ .length = HTTP2_FRAME_SETTING_BYTES,
+                                                   .type = HTTP2_FRAME_SETTINGS });
+    http2_frame_add_setting(&frames, HTTP2_FRAME_INITIAL_WINDOW_SIZE, 0x7fffffff);
+    http2_frame_add_window(&frames, 0, 0x7fffffff - HTTP2_WINDOW);
+    char *sealed;
+    FILE *out = open_pipe(&sealed, &len);
+    assert_true(secure_seal(&t->client, buf_span(&frames), TLS_RECORD_BYTES, out));
+    feed_pipe(t, out, &sealed, &len);
+    receive_all(t);
+    free(answer_of(t, &len));
+}
+
+static void requested_keys_wait_in_no_memory(void **state)
+{
+    (void)state;
+    enum { PINGS = 20, UPDATES = 30, PING_BYTES = 17, UNSENT_MAX = 1024 };
+    static const struct span ping = SPAN("\0\0\10\6\0\0\0\0\0abcdefgh");
+    struct talk t;
+    char *bytes;
+    size_t len;
+    begin_http2(&t);
+    FILE *out = open_pipe(&bytes, &len);
+    for (unsigned i = 0; i < PINGS; i++)
+        write_with_updates(&t, ping, UPDATES, out);
+    assert_int_equal(fclose(out), 0);
+    feed_without_receiving(&t, span_of(bytes, len));
+    free(bytes);
+    assert_in_range(unsent_bytes(&t), 1, UNSENT_MAX);
+    receive_all(&t);
+    t.client.connection.messages = 0; /* it counts its own, too */
+    char *plain = answer_of(&t, &len);
+    assert_int_equal(len, PINGS * PING_BYTES);
+    free(plain);
+    close_talk(&t);
+}
+
+static void write_request(struct talk *t, uint32_t stream, const char *path, FILE *out)
+{
+    char head[128], bytes[256];
+    struct buf frame = buf_over(bytes, sizeof(bytes));
+    (void)snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path);
+    frame.len = HTTP2_FRAME_HEAD;
+    (void)http2_client_add_request(&frame, span_text(head), SPAN("https"), HTTP2_CLIENT_PLAIN);
+    http2_frame_write(
+        bytes, (struct http2_frame){ .length = (uint32_t)frame.len - HTTP2_FRAME_HEAD,
+                                     .stream = stream,
+                                     .type = HTTP2_FRAME_HEADERS,
+                                     .flags = HTTP2_FRAME_END_HEADERS | HTTP2_FRAME_END_STREAM });
+    assert_true(secure_seal(&t->client, buf_span(&frame), TLS_RECORD_BYTES, out));
+}
+
+/* A frame of unknown type, with as many bytes as a record holds. */
+static void write_unknown_frame(struct talk *t, FILE *out)
+{
+    static char bytes[TLS_RECORD_BYTES];
+    http2_frame_write(
+        bytes, (struct http2_frame){ .length = sizeof(bytes) - HTTP2_FRAME_HEAD, .type = 0xfa });
+    assert_true(secure_seal(&t->client, span_of(bytes, sizeof(bytes)), TLS_RECORD_BYTES, out));
+}
+
+/* Bytes of files that the thread has read are valid during one call. */
+static void assert_lends_nothing_of_the_thread(const struct talk *t)
+{
+    const struct session_buffer *out = t->session.output;
+    for (unsigned i = out ? out->loan_at : 0; out && i < out->loan_count; i++)
+        assert_non_null(out->loan[i].entry);
+}
+
+/* Input waits until its plaintext has space. A record behind it is broken. When the session finds
+ * that, it is about to seal bytes of a file. */
+static void an_alert_leaves_before_no_bytes_of_a_file(void **state)
+{
+    (void)state;
+    enum { SMALL_ONES = 60, UNKNOWN_ONES = 4 };
+    struct talk t;
+    char *bytes;
+    size_t len;
+    begin_http2(&t);
+    FILE *out = open_pipe(&bytes, &len);
+    write_request(&t, 1, "/big.bin", out);
+    feed_pipe(&t, out, &bytes, &len);
+    out = open_pipe(&bytes, &len);
+    for (uint32_t i = 1; i <= SMALL_ONES; i++)
+        write_request(&t, 1 + 2 * i, "/small.html", out);
+    for (unsigned i = 0; i < UNKNOWN_ONES; i++)
+        write_unknown_frame(&t, out);
+    (void)fputs("\x17\x03\x03", out);
+    (void)fwrite("\0\x20 0123456789abcdef0123456789abcde", 1, 34, out);
+    assert_int_equal(fclose(out), 0);
+    feed_without_receiving(&t, span_of(bytes, len));
+    free(bytes);
+    assert_true(t.session.tls->kept_len > 0);
+    while (t.want & SESSION_WRITE) {
+        assert_lends_nothing_of_the_thread(&t);
+        receive_some(&t);
+    }
+    assert_int_equal(t.want, SESSION_HALF_CLOSE);
+    char plain[4096];
+    enum tls_result result;
+    assert_int_equal(fflush(t.received), 0);
+    t.client.connection.in = span_of(t.bytes + t.client.taken, t.len - t.client.taken);
+    do
+        result = tls_connection_read(&t.client.connection, plain, sizeof(plain), &len);
+    while (result == TLS_DONE);
+    assert_int_equal(result, TLS_FAILED);
+    assert_int_equal(ERR_GET_REASON(t.client.connection.error),
+                     SSL_AD_REASON_OFFSET + SSL_AD_BAD_RECORD_MAC);
+    assert_int_equal(t.client.connection.in.len, 0); /* the alert was the last record */
+    close_talk(&t);
+}
+
 static void the_end_of_input_ends_a_handshake(void **state)
 {
     (void)state;
@@ -319,6 +475,8 @@ int main(void)
         cmocka_unit_test(a_broken_record_gets_an_alert),
         cmocka_unit_test(plain_http_is_answered_in_plain_http),
         cmocka_unit_test(keys_may_be_updated_but_not_endlessly),
+        cmocka_unit_test(requested_keys_wait_in_no_memory),
+        cmocka_unit_test(an_alert_leaves_before_no_bytes_of_a_file),
         cmocka_unit_test(the_end_of_input_ends_a_handshake),
     };
     return cmocka_run_group_tests(tests, make_secured_world, end_secured_world);

@@ -430,6 +430,27 @@ static void instances_are_found_by_their_names(void **state)
     assert_int_equal(stats_snapshot_find_instance(geteuid() + 12345, 0, found), 0);
 }
 
+/* Any user can make folders there, with any name. */
+static void an_instance_that_another_user_has_planted_is_not_taken(void **state)
+{
+    (void)state;
+    struct stats_instance found[STATS_INSTANCES_MAX];
+    char name[STATS_NAME_MAX], path[64];
+    const uid_t other = geteuid() + 12345;
+    stats_segment_name(name, other, getpid());
+    snprintf(path, sizeof(path), STATS_FOLDER "%s", name);
+    assert_int_equal(mkdir(path, 0700), 0);
+    size_t of_user = stats_snapshot_find_instance(other, 0, found);
+    size_t of_process = stats_snapshot_find_instance(geteuid(), getpid(), found);
+    bool chowned = geteuid() == 0 && chown(path, other, (gid_t)-1) == 0;
+    size_t after = stats_snapshot_find_instance(geteuid(), getpid(), found);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(of_user, 0);
+    assert_int_equal(of_process, 1);
+    assert_int_equal(after, chowned ? 2 : 1);
+    assert_string_equal(found[0].name, segment.name);
+}
+
 static void instances_are_followed_to_their_new_names(void **state)
 {
     (void)state;
@@ -473,6 +494,7 @@ int main(void)
         WITH_SEGMENT(a_successor_continues_under_its_own_name),
         WITH_SEGMENT(a_segment_of_another_layout_is_refused),
         WITH_SEGMENT(instances_are_found_by_their_names),
+        WITH_SEGMENT(an_instance_that_another_user_has_planted_is_not_taken),
         WITH_SEGMENT(instances_are_followed_to_their_new_names),
     };
     return cmocka_run_group_tests_name("segment", tests, NULL, NULL);

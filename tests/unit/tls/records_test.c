@@ -348,13 +348,18 @@ static void update_client(struct pair *p, int kind)
 static void follows_key_updates(void **state)
 {
     static const char *const suites[] = { "TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384" };
+    unsigned char before[TLS_SECRET_BYTES];
     for (size_t i = 0; i < 2; i++) {
         struct pair *p = open_settled(*state, suites[i]);
         for (unsigned round = 0; round < 50; round++) {
             update_client(p, round % 2 ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED);
             assert_passes(p, &p->client, &p->server, "request", 7);
-            assert_int_equal(!tls_wire_is_empty(&p->server.wire), round % 2);
+            assert_true(tls_wire_is_empty(&p->server.wire));
+            memcpy(before, p->server.records->out.secret.bytes, sizeof(before));
             assert_passes(p, &p->server, &p->client, "answer", 6);
+            const bool same = memcmp(before, p->server.records->out.secret.bytes, sizeof(before)) ==
+                              0;
+            assert_int_equal(!same, round % 2);
         }
         close_pair(p);
     }

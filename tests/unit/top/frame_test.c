@@ -92,6 +92,16 @@ static void every_screen_is_drawn_at_every_size(void **state)
     }
 }
 
+static void the_help_fits_a_terminal_of_80_columns(void **state)
+{
+    (void)state;
+    frame.state.help = true;
+    draw(24, 80);
+    for (unsigned row = 0; row < canvas.rows; row++)
+        assert_int_equal(row_text(row)[79], ' ');
+    assert_true(shows("the screen with that number"));
+}
+
 static void any_keys_leave_a_valid_selection(void **state)
 {
     (void)state;
@@ -342,6 +352,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FRAME(every_screen_is_drawn_at_every_size),
+        WITH_FRAME(the_help_fits_a_terminal_of_80_columns),
         WITH_FRAME(any_keys_leave_a_valid_selection),
         WITH_FRAME(intervals_go_in_steps),
         WITH_FRAME(control_characters_in_a_segment_are_not_sent),

@@ -54,11 +54,28 @@ static void a_short_wait_is_no_cause(void **state)
     assert_string_equal(cause_of(STATS_RECENT_4XX, absent), "Not Found");
 }
 
+static void a_status_that_is_no_cause_says_where_the_cause_is(void **state)
+{
+    (void)state;
+    const struct stats_answer forbidden = { .status = 403 }, failed = { .status = 500 },
+                              unavailable = { .status = 503 };
+    assert_string_equal(cause_of(STATS_RECENT_4XX, forbidden),
+                        "Forbidden: `weir trace` with this path says why");
+    assert_string_equal(cause_of(STATS_RECENT_5XX, failed),
+                        "Internal Server Error: the error log says why");
+    assert_string_equal(cause_of(STATS_RECENT_5XX, unavailable),
+                        "Service Unavailable: a rule says so, or the server was busy, as a verdict "
+                        "says then");
+    assert_string_equal(cause_of(STATS_RECENT_CUT, unavailable),
+                        "the connection ended before the answer did");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_that_waited_for_the_disk_says_how_long),
         cmocka_unit_test(a_short_wait_is_no_cause),
+        cmocka_unit_test(a_status_that_is_no_cause_says_where_the_cause_is),
     };
     return cmocka_run_group_tests_name("view/recent", tests, NULL, NULL);
 }

@@ -591,6 +591,8 @@ static void reports_failures_once(void **state)
     now.counter[STATS_requests_reusing] = 1000;
     now.counter[STATS_STATUS_503] = 5;
     now.counter[STATS_connections_refused] = 5;
+    now.counter[STATS_STATUS_501] = 4;
+    now.counter[STATS_answers_5xx_expected] = 4;
     assert_null(verdict("answers-5xx"));
     now.counter[STATS_STATUS_500] = 1;
     assert_int_equal(verdict("answers-5xx")->gravity, VIEW_WARNING);
