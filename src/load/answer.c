@@ -42,6 +42,7 @@ void load_answer_count(struct load_thread *thread, const struct load_user *user,
     if (plan->verify != LOAD_VERIFY_NOT && !equals_first_body(thread, answer, asked->target)) {
         load_tally_error(&thread->tally,
                          plan->verify == LOAD_VERIFY_LENGTH ? LOAD_wrong_length : LOAD_wrong_body);
+        thread->away_ns += (int64_t)(thread->now_ns - asked->sent_ns);
         return;
     }
     uint64_t first_ns = answer->first_byte_ns;

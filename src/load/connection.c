@@ -43,6 +43,8 @@ void load_connection_finish(struct load_thread *thread, struct load_user *user)
     load_connection_close(user);
     if (user->mood != LOAD_ASKING) /* the user thinks already, and does not wait for this */
         return;
+    if (user->asked_count > 0 && asked_at(thread, user, 0)->sent_ns > 0)
+        return; /* part of the response to a request that is sent again */
     load_thread_read_clock(thread);
     thread->tally.portion->outcome.closing_ns += thread->now_ns - from_ns;
 }
@@ -165,6 +167,13 @@ static void begin_connect(struct load_thread *thread, struct load_user *user)
                      thread->plan->pipeline <= 1 && thread->plan->verify == LOAD_VERIFY_NOT;
 }
 
+void load_connection_count_ready(struct load_thread *thread, struct load_user *user)
+{
+    if (user->asked_count > 0 &&
+        asked_at(thread, user, 0)->sent_ns == 0) /* else part of a response */
+        thread->tally.portion->outcome.connecting_ns += thread->now_ns - user->connect_ns;
+}
+
 void load_connection_connected(struct load_thread *thread, struct load_user *user)
 {
     int error = 0;
@@ -181,12 +190,12 @@ void load_connection_connected(struct load_thread *thread, struct load_user *use
     thread->tally.slice->counts.connects++;
     uint64_t took_ns = thread->now_ns - user->connect_ns;
     load_durations_add(&thread->tally.portion->outcome.connect, took_ns);
-    if (user->asked_count > 0 && asked_at(thread, user, 0)->sent_ns == 0)
-        thread->tally.portion->outcome.connecting_ns += took_ns; /* else part of a response */
-    if (thread->plan->targets[user->origin].tls)
+    if (thread->plan->targets[user->origin].tls) {
         load_tls_begin(thread, user);
-    else
-        load_connection_transmit(thread, user);
+        return;
+    }
+    load_connection_count_ready(thread, user);
+    load_connection_transmit(thread, user);
 }
 
 /* ---- sending ---- */

@@ -32,5 +32,8 @@ void load_connection_fail(struct load_thread *thread, struct load_user *user,
 void load_connection_fail_first(struct load_thread *thread, struct load_user *user,
                                 enum load_error error);
 
+/* Counts the time that a request has waited for its connection, which can take it now. */
+void load_connection_count_ready(struct load_thread *thread, struct load_user *user);
+
 /* Handles the result of connecting. */
 void load_connection_connected(struct load_thread *thread, struct load_user *user);

@@ -273,9 +273,11 @@ static int add_step(struct json_writer *writer, const struct load_report *report
     json_writer_add_real(&object, "rate_per_second", outcome->step.rate);
     json_writer_next(&object, "began_unix_ns");
     fprintf(writer->out, "%" PRId64, outcome->began_unix_ns);
-#define LOAD_COUNT(name, way) json_writer_add_number(&object, #name, outcome->name);
+#define LOAD_COUNT(name, way)  json_writer_add_number(&object, #name, outcome->name);
+#define LOAD_ENDING(name, way) json_writer_add_number(&object, #name, outcome->name);
 #include "load/counts.def"
 #undef LOAD_COUNT
+#undef LOAD_ENDING
     json_writer_add_real(&object, "user_ns", outcome->user_ns);
     json_writer_add_real(&object, "thought_ns", outcome->thought_ns);
     json_writer_add_real(&object, "throughput_per_second", d->throughput_per_s);

@@ -6,6 +6,7 @@
 #include "load/format.h"
 #include "load/forms.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { LINE_WIDTH = 80 };
@@ -58,22 +59,48 @@ static void print_doubt(const struct load_report *report, enum load_doubt which,
     print_wrapped(out, load_doubts[which].cure, indent + 2);
 }
 
-/* A table of several steps shows the doubts that make a step invalid, and leaves out the others. */
+/* The first line of the verdict on a valid result: no reader may miss that requests failed. */
+static void print_valid(const struct load_report *report, FILE *out)
+{
+    uint64_t failed = 0, ended = 0;
+    for (size_t i = 0; i < report->run->outcome_count; i++) {
+        failed += report->derived[i].failed;
+        ended += report->derived[i].ended;
+    }
+    if (failed == 0)
+        fputs("\nValid: the generator did not limit the result.\n", out);
+    else
+        fprintf(out, "\nValid, but %s of the requests failed: %" PRIu64 " of %" PRIu64 ".\n",
+                load_format_share((double)failed / (double)ended).text, failed, ended);
+}
+
+static bool is_shown(const struct load_report *report, enum load_doubt which)
+{
+    return load_doubts[which].invalid || which == LOAD_DOUBT_some_failed ||
+           which == LOAD_DOUBT_unfinished || report->run->outcome_count == 1;
+}
+
+/* A table of several steps leaves out the doubts that concern the accuracy of a valid step. */
 static void print_validity(const struct load_report *report, FILE *out)
 {
     size_t invalid = 0, steps = report->run->outcome_count;
     for (size_t i = 0; i < steps; i++)
         invalid += report->verdicts[i].invalid ? 1 : 0;
     if (invalid == 0 && steps > 0)
-        fputs("\nValid: the generator did not limit the result.\n", out);
+        print_valid(report, out);
+    else if (steps == 1 && report->verdicts[0].doubted[LOAD_DOUBT_no_answers])
+        fputs("\nINVALID: all requests failed.\n", out);
     else if (steps == 0 || (steps == 1 && report->run->outcomes[0].answers == 0))
         fputs("\nINVALID: nothing was measured.\n", out);
+    else if (steps == 1 && report->verdicts[0].doubted[LOAD_DOUBT_failed])
+        fprintf(out, "\nINVALID: %s of the requests failed.\n",
+                load_format_share(report->derived[0].failed_share).text);
     else if (steps == 1)
         fputs("\nINVALID:\n", out);
     else
         fprintf(out, "\nINVALID: %zu of %zu steps, marked !\n", invalid, steps);
     for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++)
-        if (load_doubts[i].invalid || steps == 1)
+        if (is_shown(report, (enum load_doubt)i))
             print_doubt(report, (enum load_doubt)i, out);
 }
 

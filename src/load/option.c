@@ -59,7 +59,9 @@ static bool read_rate(void *context, const struct option *option, const char *va
     while (load_value_next(&list, &element))
         if (!load_value_decimal(element, &rate) || rate <= 0 || rate > 1e8 ||
             !add_step(&reading->plan, (struct load_step){ .rate = rate }))
-            return option_refuse(refusal, "--%s: `%.*s` is not a number of requests a second",
+            return option_refuse(refusal,
+                                 "--%s: `%.*s` is not a number of requests a second, such as 500, "
+                                 "and at most 100000000",
                                  option->name, (int)element.len, element.at);
     return true;
 }

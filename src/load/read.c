@@ -313,6 +313,11 @@ static void read_step(struct reading *reading, const json_t *from, struct load_o
 #define LOAD_COUNT(name, way) outcome->name = take_number(reading, from, #name, number_max);
 #include "load/counts.def"
 #undef LOAD_COUNT
+#define LOAD_ENDING(name, way) \
+    outcome->name = json_object_get(from, #name) ? take_number(reading, from, #name, number_max) \
+                                                 : 0;
+#include "load/counts.def"
+#undef LOAD_ENDING
 #define LOAD_DURATIONS(name) read_durations(reading, from, #name, &outcome->name);
 #include "load/counts.def"
 #undef LOAD_DURATIONS

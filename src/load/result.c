@@ -170,12 +170,14 @@ static uint64_t least(uint64_t a, uint64_t b)
 void load_result_add_outcome(struct load_outcome *to, const struct load_outcome *from)
 {
 #define LOAD_COUNT(name, how)       to->name = how(to->name, from->name);
+#define LOAD_ENDING(name, how)      to->name = how(to->name, from->name);
 #define LOAD_DURATIONS(name)        load_durations_merge(&to->name, &from->name);
 #define LOAD_TLS_COUNT(name)        to->name += from->name;
 #define LOAD_HTTP2_COUNT(name, how) to->name = how(to->name, from->name);
 #include "load/counts.def"
 #undef LOAD_HTTP2_COUNT
 #undef LOAD_COUNT
+#undef LOAD_ENDING
 #undef LOAD_DURATIONS
 #undef LOAD_TLS_COUNT
     load_durations_merge(&to->handshake, &from->handshake);

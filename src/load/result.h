@@ -107,7 +107,9 @@ struct load_outcome {
     uint64_t closing_ns;    /* and, after an answer, for a connection to be closed */
     double thought_ns;      /* sum of the think times drawn, for the counted answers */
     double user_ns;         /* users that could send, times time: the N of Little's law */
-    uint64_t longest_gap_ns; /* time without an answer to any user, while one was awaited */
+    uint64_t longest_gap_ns;  /* time without an answer to any user, while one was awaited */
+    uint64_t unfinished;      /* requests under way at the end, also those of the warm-up */
+    uint64_t longest_wait_ns; /* of those, until the end */
     uint64_t unsent; /* open loop: requests due in the measured time that were not sent in it */
     uint64_t generator_user_ns, generator_system_ns;
     uint64_t busiest_thread_ns;                /* CPU time of the busiest thread of the generator */

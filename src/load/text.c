@@ -83,7 +83,10 @@ static void print_plan(const struct load_run *run, FILE *out)
     if (run->merged > 0)
         fprintf(out, "%u runs merged, which started %s apart\n", run->merged,
                 load_format_time((double)run->start_skew_ns).text);
-    if (run->interrupted)
+    if (run->interrupted && plan->step_count > run->outcome_count)
+        fprintf(out, "Interrupted in step %zu of %zu: the numbers are those up to then\n",
+                run->outcome_count, plan->step_count);
+    else if (run->interrupted)
         fputs("Interrupted: the numbers are those up to the interruption\n", out);
 }
 
@@ -127,8 +130,7 @@ static void print_head(const struct load_report *report, size_t step, FILE *out)
                                                    : "  from when requests were sent");
     print_word(out, LOAD_WORD_failed);
     fprintf(out, "%*s  %" PRIu64 " of %" PRIu64 "\n", COLUMN_WIDTH,
-            load_format_share(d->failed_share).text, d->errors + d->refusals,
-            d->errors + outcome->answers);
+            load_format_share(d->failed_share).text, d->failed, d->ended);
 }
 
 struct column {

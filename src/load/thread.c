@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "load/connection.h"
+#include "load/ends.h"
 #include "load/multiplex.h"
 #include "load/wait.h"
 #include "os/clock.h"
@@ -120,46 +121,6 @@ static uint64_t ns_of(struct timeval time)
     return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_usec * 1000;
 }
 
-static int64_t time_since(uint64_t from_ns, uint64_t now_ns)
-{
-    return now_ns > from_ns ? (int64_t)(now_ns - from_ns) : 0;
-}
-
-/* Corrects the sums of think time and away time at the start (sign 1) and the end (sign -1) of the
- * measured time. The time that users still have to wait is added at the start and subtracted at
- * the end. A request that ends in the measured time counts whole, so its time before the start
- * belongs to the sums. A request that ends later does not count. */
-static void clip_to_measured(struct load_thread *thread, uint64_t now_ns, int sign)
-{
-    for (uint32_t i = 0; i < thread->user_count; i++) {
-        const struct load_user *user = load_thread_user(thread, i);
-        const struct load_asked *asked = &user->asked[user->first];
-        int64_t rest_ns = time_since(now_ns, user->due_ns);
-        if (user->mood == LOAD_THINKING)
-            thread->thought_ns += sign * rest_ns;
-        else if (user->mood == LOAD_AWAY)
-            thread->away_ns += sign * rest_ns;
-        else if (user->mood == LOAD_ASKING && user->asked_count > 0)
-            thread->away_ns -=
-                sign * time_since(asked->sent_ns > 0 ? asked->sent_ns : asked->due_ns, now_ns);
-        else if (user->mood == LOAD_IDLE && user->number < thread->active && sign < 0)
-            thread->away_ns += time_since(
-                user->due_ns > thread->measured_from_ns ? user->due_ns : thread->measured_from_ns,
-                now_ns);
-    }
-}
-
-/* Most connections get the server's settings before the measured time. */
-static void count_streams_missing(const struct load_thread *thread, struct load_outcome *outcome)
-{
-    for (uint32_t i = 0; thread->plan->http2 && i < thread->active; i++) {
-        const struct load_user *user = load_thread_user(thread, i);
-        unsigned missing = thread->plan->pipeline - load_multiplex_limit(thread, user);
-        if (missing > outcome->streams_missing)
-            outcome->streams_missing = missing;
-    }
-}
-
 static void begin_counting(struct load_thread *thread)
 {
     struct load_portion *portion = load_tally_portion_new(thread->step);
@@ -181,7 +142,7 @@ static void begin_counting(struct load_thread *thread)
     thread->spun_ns = 0;
     struct load_arrivals next = thread->arrivals;
     thread->overdue = thread->has_arrivals ? load_schedule_arrivals_pass(&next, thread->now_ns) : 0;
-    clip_to_measured(thread, thread->now_ns, 1);
+    load_ends_clip(thread, thread->now_ns, 1);
     struct rusage usage;
     CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
     thread->cpu_user_ns = ns_of(usage.ru_utime);
@@ -214,13 +175,13 @@ static void end_counting(struct load_thread *thread)
                                                              : 0;
     outcome->began_unix_ns = thread->shared->from_unix_ns +
                              (int64_t)(thread->measured_from_ns - thread->shared->from_ns);
-    clip_to_measured(thread, end_ns, -1);
+    load_ends_clip(thread, end_ns, -1);
     outcome->thought_ns = (double)thread->thought_ns;
     outcome->user_ns = (double)thread->active * thread->plan->pipeline *
                            (double)outcome->measured_ns -
                        (double)thread->away_ns;
     outcome->unsent = count_unsent(thread, end_ns);
-    count_streams_missing(thread, outcome);
+    load_ends_count(thread, end_ns, outcome);
     load_tally_end_gap(&thread->tally, end_ns, true, 0);
 
     struct load_portion *next = load_tally_portion_new(thread->step);
@@ -385,9 +346,11 @@ void load_thread_ended(struct load_thread *thread)
 
 /* ---- the loop ---- */
 
+/* Users due meanwhile wait: many that fail and retry would keep out events and signals. */
 static void serve_due_users(struct load_thread *thread)
 {
-    while (load_heap_next_ns(&thread->heap) <= thread->now_ns) {
+    const uint64_t until_ns = thread->now_ns;
+    while (load_heap_next_ns(&thread->heap) <= until_ns && thread->now_ns < thread->edge_ns) {
         struct load_due due = load_heap_take(&thread->heap);
         thread->now_ns = os_clock_now_ns(); /* the user before has taken time to send */
         load_user_wake(thread, load_thread_user(thread, due.user));

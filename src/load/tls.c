@@ -62,8 +62,7 @@ static void count_handshake(struct load_thread *thread, struct load_user *user)
     outcome->handshakes_resumed += agreed.resumed;
     outcome->tickets_refused += tls->offered && !agreed.resumed;
     load_durations_add(&outcome->handshake, took_ns);
-    if (user->asked[user->first].sent_ns == 0)
-        outcome->connecting_ns += took_ns; /* else part of a response */
+    load_connection_count_ready(thread, user);
     tls->agreed = load_result_agreed(thread->agreed, agreed.protocol, agreed.cipher, agreed.group);
 }
 

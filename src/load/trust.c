@@ -17,6 +17,7 @@ static const double unsent_share_max = 0.01;
 static const double gap_share_max = 0.01;
 static const double gap_medians_max = 10;
 static const double refused_share_max = 0.01;
+static const double failed_share_max = 0.01;
 static const double skew_ns_max = 50e6;
 
 const struct load_doubt_about load_doubts[LOAD_DOUBT_COUNT] = {
@@ -38,8 +39,11 @@ static void derive_errors(struct load_derived *d, const struct load_outcome *out
         d->errors += outcome->error[i];
     for (unsigned i = 400; i < LOAD_STATUS_MAX; i++)
         d->refusals += outcome->status[i];
-    d->failed_share =
-        ratio((double)(d->errors + d->refusals), (double)d->errors + (double)outcome->answers);
+    /* Bytes that belong to no answer follow a whole one, which is counted. */
+    uint64_t unanswered = d->errors - outcome->error[LOAD_unexpected];
+    d->ended = unanswered + outcome->answers;
+    d->failed = unanswered + d->refusals;
+    d->failed_share = ratio((double)d->failed, (double)d->ended);
 }
 
 static void derive_cycle(struct load_derived *d, const struct load_run *run,
@@ -121,15 +125,16 @@ static bool little_fails(const struct load_derived *d, const struct load_outcome
                          double *ret_limit)
 {
     *ret_limit = hidden_share_max + ratio(sqrt(d->users), (double)outcome->answers);
-    return d->little && fabs(d->hidden_share) > *ret_limit && fabs(d->hidden_ns) > hidden_ns_least;
+    /* Failed requests have send calls, too, and their cost is divided among the answers. */
+    double least_ns = hidden_ns_least * ratio((double)d->ended, (double)outcome->answers);
+    return d->little && fabs(d->hidden_share) > *ret_limit && fabs(d->hidden_ns) > least_ns;
 }
 
 static void judge_little(struct load_verdict *verdict, const struct load_derived *d,
                          const struct load_outcome *outcome)
 {
     double limit;
-    /* A failed request takes time of its user, too, and no answer accounts for that time. */
-    if (!little_fails(d, outcome, &limit) || d->errors > 0)
+    if (!little_fails(d, outcome, &limit))
         return;
     doubt(verdict, LOAD_DOUBT_little,
           "Little's law: the cycle N/X is %s, and its parts leave %s of it unexplained (%.1f %%; "
@@ -163,7 +168,7 @@ static void judge_generator(struct load_verdict *verdict, const struct load_run 
               d->busiest_share * 100, busiest_share_max * 100);
     double lag_ns = (double)load_durations_quantile_ns(&outcome->lag, 0.99);
     double basis_ns = lag_basis_ns(run, outcome, d);
-    if (lag_ns > lag_ns_least && lag_ns > lag_share_max * basis_ns)
+    if (basis_ns > 0 && lag_ns > lag_ns_least && lag_ns > lag_share_max * basis_ns)
         doubt(verdict, LOAD_DOUBT_lag,
               "Requests started up to %s late (p99), more than %.0f %% of the %s %s.",
               load_format_time(lag_ns).text, lag_share_max * 100, load_format_time(basis_ns).text,
@@ -177,22 +182,88 @@ static void judge_generator(struct load_verdict *verdict, const struct load_run 
 }
 
 static void judge_schedule(struct load_verdict *verdict, const struct load_run *run,
-                           const struct load_outcome *outcome)
+                           const struct load_outcome *outcome, const struct load_derived *d)
 {
     double due = (double)outcome->requests + (double)outcome->unsent;
     if (run->plan->loop == LOAD_OPEN && (double)outcome->unsent > unsent_share_max * due)
         doubt(verdict, LOAD_DOUBT_unsent,
-              "%llu of %.0f requests that were due were not sent, because no user was free. They "
-              "would "
-              "have been the slowest.",
-              (unsigned long long)outcome->unsent, due);
+              "%llu of %.0f requests that were due were not sent, because no user was free. %s",
+              (unsigned long long)outcome->unsent, due,
+              d->failed > d->refusals ? "After an error a user pauses."
+                                      : "They would have been the slowest.");
     if (run->merged > 0 && run->merged < run->plan->shards)
         doubt(verdict, LOAD_DOUBT_shards, "The files hold %u of %u shards.", run->merged,
               run->plan->shards);
+    if (run->merged > 0 && run->interrupted && outcome == &run->outcomes[run->outcome_count - 1])
+        doubt(verdict, LOAD_DOUBT_cut,
+              "Its answers are divided by %s, the time of the run that lasted longest.",
+              load_format_time((double)outcome->measured_ns).text);
     if (run->merged > 0 && (double)run->start_skew_ns > skew_ns_max)
         doubt(verdict, LOAD_DOUBT_skew, "The merged runs started %s apart; the limit is %s.",
               load_format_time((double)run->start_skew_ns).text,
               load_format_time(skew_ns_max).text);
+}
+
+/* Why there is no answer: errors, requests that still wait, or no request at all. */
+static void judge_silence(struct load_verdict *verdict, const struct load_outcome *outcome,
+                          const struct load_derived *d)
+{
+    if (d->failed > 0)
+        doubt(verdict, LOAD_DOUBT_no_answers, "All %llu requests that ended have failed.",
+              (unsigned long long)d->failed);
+    else if (outcome->unfinished > 0)
+        doubt(verdict, LOAD_DOUBT_no_answer_yet,
+              "At the end %llu requests were under way, one of them for %s.",
+              (unsigned long long)outcome->unfinished,
+              load_format_time((double)outcome->longest_wait_ns).text);
+    else if (outcome->requests == 0)
+        doubt(verdict, LOAD_DOUBT_no_request, "None was due in the %s that were measured.",
+              load_format_time((double)outcome->measured_ns).text);
+    else
+        doubt(verdict, LOAD_DOUBT_no_answer_yet, "No answer came in the measured time.");
+}
+
+/* An objective for errors says which share may fail. */
+static bool has_limit_of_errors(const struct load_slos *slos)
+{
+    for (unsigned i = 0; i < slos->count; i++)
+        if (slos->slo[i].of == LOAD_SLO_ERRORS)
+            return true;
+    return false;
+}
+
+static void judge_failures(struct load_verdict *verdict, const struct load_outcome *outcome,
+                           const struct load_derived *d, const struct load_slos *slos)
+{
+    bool many = d->failed_share > failed_share_max && !has_limit_of_errors(slos);
+    if (d->refusals == outcome->answers)
+        doubt(verdict, LOAD_DOUBT_no_success, "All %llu answers have a status of 400 or above.",
+              (unsigned long long)d->refusals);
+    else if (d->failed > 0)
+        doubt(verdict, many ? LOAD_DOUBT_failed : LOAD_DOUBT_some_failed,
+              "%llu of %llu requests (%s): %llu without a whole answer, %llu with a status of 400 "
+              "or above.",
+              (unsigned long long)d->failed, (unsigned long long)d->ended,
+              load_format_share(d->failed_share).text,
+              (unsigned long long)(d->failed - d->refusals), (unsigned long long)d->refusals);
+    if (outcome->error[LOAD_unexpected] > 0)
+        doubt(verdict, LOAD_DOUBT_unexpected, "This happened %llu times.",
+              (unsigned long long)outcome->error[LOAD_unexpected]);
+}
+
+/* Without this, requests that a server never answers would leave no trace. */
+static void judge_unfinished(struct load_verdict *verdict, const struct load_outcome *outcome)
+{
+    double wait_ns = (double)outcome->longest_wait_ns;
+    double median_ns = (double)load_durations_quantile_ns(&outcome->response, 0.5);
+    if (outcome->longest_wait_ns > outcome->response.most_ns &&
+        wait_ns > gap_share_max * (double)outcome->measured_ns &&
+        wait_ns > gap_medians_max * median_ns)
+        doubt(verdict, LOAD_DOUBT_unfinished,
+              "At the end %llu requests were under way, one of them for %s. The slowest answer "
+              "took %s.",
+              (unsigned long long)outcome->unfinished, load_format_time(wait_ns).text,
+              load_format_time((double)outcome->response.most_ns).text);
 }
 
 static void judge_gap(struct load_verdict *verdict, const struct load_run *run,
@@ -237,10 +308,13 @@ static void judge_counts(struct load_verdict *verdict, const struct load_run *ru
                   "%llu answers are too few for %s, which needs %.0f.", (unsigned long long)count,
                   slo->text, ceil(3 / (1 - slo->part) - 1e-6));
     }
-    if (!load_trust_carries(count, 0.9999))
+    if (count <= 3)
+        doubt(verdict, LOAD_DOUBT_few_answers, "%llu answer%s no percentile.",
+              (unsigned long long)count, count == 1 ? " supports" : "s support");
+    else if (!load_trust_carries(count, 0.9999))
         doubt(verdict, LOAD_DOUBT_few_answers,
               "%llu answers support no percentile above p%.4g; higher ones are left out.",
-              (unsigned long long)count, count > 3 ? floor(1e4 - 3e4 / (double)count) / 100 : 0.0);
+              (unsigned long long)count, floor(1e4 - 3e4 / (double)count) / 100);
 }
 
 void load_trust_judge(const struct load_run *run, const struct load_outcome *outcome,
@@ -249,14 +323,13 @@ void load_trust_judge(const struct load_run *run, const struct load_outcome *out
     *ret_verdict = (struct load_verdict){ 0 };
     struct load_derived d = load_trust_derive(run, outcome);
     judge_generator(ret_verdict, run, outcome, &d);
-    judge_schedule(ret_verdict, run, outcome);
+    judge_schedule(ret_verdict, run, outcome, &d);
     if (outcome->answers == 0) {
-        doubt(ret_verdict, LOAD_DOUBT_no_answers, "No answer came in the measured time.");
+        judge_silence(ret_verdict, outcome, &d);
         return;
     }
-    if (d.refusals == outcome->answers)
-        doubt(ret_verdict, LOAD_DOUBT_no_success, "All %llu answers have a status of 400 or above.",
-              (unsigned long long)d.refusals);
+    judge_failures(ret_verdict, outcome, &d, slos);
+    judge_unfinished(ret_verdict, outcome);
     judge_little(ret_verdict, &d, outcome);
     judge_tickets(ret_verdict, outcome);
     judge_streams(ret_verdict, run, outcome);

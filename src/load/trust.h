@@ -12,9 +12,11 @@
 
 struct load_derived {
     double seconds;
-    uint64_t errors;         /* requests without a whole answer */
-    uint64_t refusals;       /* answers of status 400 and above */
-    double failed_share;     /* of requests that ended: errors and refusals */
+    uint64_t errors;   /* of all kinds */
+    uint64_t refusals; /* answers of status 400 and above */
+    uint64_t ended;    /* requests that have ended, with an answer or an error */
+    uint64_t failed;   /* of those: errors and refusals */
+    double failed_share;
     double answers_per_s;    /* X: whole answers, of any status */
     double throughput_per_s; /* average throughput: successful requests per second */
     double response_ns;      /* average response time, R: of whole answers */
@@ -55,8 +57,15 @@ const struct load_durations *load_trust_response(const struct load_run *run,
 #define LOAD_DOUBTS(LOAD_DOUBT) \
     LOAD_DOUBT(no_answers, true, "No request was answered.", \
                "See the errors; check that the server runs and has this address.") \
+    LOAD_DOUBT(no_answer_yet, true, "No request was answered.", \
+               "Check that the server answers, or measure for longer than an answer takes.") \
+    LOAD_DOUBT(no_request, true, "No request was sent.", \
+               "Measure for longer, or with less time between requests.") \
     LOAD_DOUBT(no_success, true, "No request succeeded.", \
                "Check the URL and the method: every answer has a status of 400 or above.") \
+    LOAD_DOUBT(failed, true, "Requests failed, so the result describes only the others.", \
+               "See the errors and the answers of status 400 and above; or say with --slo " \
+               "'errors<5%' how many may fail.") \
     LOAD_DOUBT(generator_cpu, true, "The generator was short of CPU time.", \
                "Use more --threads, give it CPUs of its own (--cpus), or more machines.") \
     LOAD_DOUBT(lag, true, "The generator sent requests late.", \
@@ -73,10 +82,18 @@ const struct load_durations *load_trust_response(const struct load_run *run,
         "Use more --users, or a lower --rate.") \
     LOAD_DOUBT(skew, true, "The merged runs did not start together.", \
                "Set the machines' clocks, and start later with --start-at.") \
+    LOAD_DOUBT(cut, true, "A merged run was interrupted.", \
+               "Measure again; or merge only runs that measured for the same time.") \
     LOAD_DOUBT(shards, true, "Some shards are missing.", \
                "Merge all shards; if one has failed, measure again.") \
     LOAD_DOUBT(few_for_slo, true, "The answers are too few for an objective.", \
                "Measure for longer.") \
+    LOAD_DOUBT(some_failed, false, "Some requests failed.", \
+               "See the errors and the answers of status 400 and above.") \
+    LOAD_DOUBT(unfinished, false, "Some requests wait for longer than any answer took.", \
+               "Use a --response-timeout below the measured time: then they are errors.") \
+    LOAD_DOUBT(unexpected, false, "The server sent bytes that belong to no answer.", \
+               "Check that Content-Length is the length of each body.") \
     LOAD_DOUBT(few_answers, false, "The answers are too few for the highest percentiles.", \
                "Measure for longer to have them all.") \
     LOAD_DOUBT(tickets_refused, false, "The server did not resume TLS sessions.", \

@@ -195,6 +195,8 @@ static void rest_open(struct load_thread *thread, struct load_user *user)
 
 void load_user_rest(struct load_thread *thread, struct load_user *user)
 {
+    if (user->number >= thread->active) /* this was its last request, which counts whole */
+        thread->away_ns -= (int64_t)(thread->now_ns - thread->measured_from_ns);
     if (thread->phase == LOAD_PHASE_DRAIN || user->number >= thread->active) {
         be_idle(thread, user);
         return;
@@ -239,14 +241,19 @@ void load_user_wake(struct load_thread *thread, struct load_user *user)
         user->due_ns = thread->now_ns; /* it has become idle since the timer was set */
     } else if (thread->phase == LOAD_PHASE_DRAIN || user->number >= thread->active) {
         be_idle(thread, user);
-    } else if (was_away && thread->plan->loop == LOAD_OPEN) {
-        rest_open(thread, user);
     } else if (was_away) {
+        thread->away_ns += (int64_t)(thread->now_ns - user->due_ns); /* it was woken late */
         user->due_ns = thread->now_ns;
+        if (thread->plan->loop == LOAD_OPEN) {
+            rest_open(thread, user);
+            return;
+        }
         load_user_begin(thread, user, thread->now_ns);
     } else {
         load_durations_add(&thread->tally.portion->outcome.lag, thread->now_ns - user->due_ns);
-        load_user_begin(thread, user, user->due_ns);
+        /* In a closed loop the user has thought for longer: that time is not the request's. */
+        load_user_begin(thread, user,
+                        thread->plan->loop == LOAD_CLOSED ? thread->now_ns : user->due_ns);
     }
 }
 

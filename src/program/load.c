@@ -129,7 +129,7 @@ static int make_load(const struct load_options *options, const char *const *word
     struct load_run run;
     if (engine.signal_fd < 0)
         return report_error("signals", engine.signal_fd);
-    (void)os_process_raise_files();
+    os_process_reserve_files(os_process_raise_files());
     int rc = load_engine_run(&options->reading.plan, &engine, &run);
     if (shown)
         fprintf(stderr, "\r\033[K");
@@ -208,8 +208,9 @@ const struct program_command program_load = {
             "back. With `--tls full --no-keepalive` each request is that of a new client.\n"
             "\n"
             "Exit status: 0; 1 when the run failed; 2 when the command line is wrong; 3 when\n"
-            "an objective of --slo was missed; 4 when the result describes the generator\n"
-            "rather than the server, or when a server's certificate is not trusted.\n"
+            "an objective of --slo was missed; 4 when the result is invalid: more than 1 % of\n"
+            "the requests failed, or it describes the generator rather than the server, or\n"
+            "the server's certificate is not trusted. `--slo 'errors<5%'` lets more fail.\n"
             "\n"
             "Examples:\n"
             "  weir load http://127.0.0.1:8080/               10 users, 10 seconds\n"

@@ -537,6 +537,20 @@ def test_a_lack_of_descriptors_is_reported() -> None:
     assert step["answers"] > 0
 
 
+def test_a_load_ends_although_more_users_fail_than_a_turn_can_serve() -> None:
+    """The first ones try again before the last one has failed."""
+    with misbehaving(lambda peer: answers_then(peer, ok())) as server:
+        words = ["load", server.url, "--users", "1000000", "--duration", "1s", "--warmup", "0"]
+        done = subprocess.run(
+            ["prlimit", "--nofile=20:20", str(WEIR), *words, "--json"],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    assert done.returncode == INVALID
+
+
 # ---- the command ----
 
 
@@ -560,6 +574,9 @@ def test_a_lack_of_descriptors_is_reported() -> None:
         (["URL", "--think", "40"], "exp:40ms"),
         (["URL", "--think", "uniform:9ms..1ms"], "uniform:10ms..70ms"),
         (["URL", "--duration", "10"], "write 10s"),
+        (["URL", "--duration", "0s"], "too short"),
+        (["URL", "--duration", "1000000h"], "too long"),
+        (["URL", "--rate", "1e12"], "at most 100000000"),
         (["URL", "--duration", "1s", "--requests", "5"], "choose one"),
         (["URL", "--rate", "0"], "requests a second"),
         (["URL", "--rate", "5", "--think", "1s"], "no meaning"),
@@ -577,6 +594,8 @@ def test_a_lack_of_descriptors_is_reported() -> None:
         (["URL", "--shard", "3/3"], "I/N"),
         (["URL", "--json", "--csv"], "choose one"),
         (["URL", "--slo", "p99"], "--slo"),
+        (["URL", "--hgrm", "/nonexistent/x"], "--hgrm: /nonexistent/x: No such file"),
+        (["URL", "--ndjson", "/dev/null/x"], "--ndjson: /dev/null/x: Not a directory"),
         (["URL", "-c", "10"], "--users N"),
         (["URL", "-c10"], "--users N"),
         (["URL", "--timeout=3s"], "--response-timeout"),

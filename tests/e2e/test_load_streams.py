@@ -78,7 +78,7 @@ def test_an_open_loop_spreads_its_requests_over_the_connections(threads: str) ->
     accounts_for(step, 200)
     assert errors(step) == {}
     assert len(requests) == step["connects"] == 4
-    assert min(requests) >= 10
+    assert min(requests) >= 2  # one whose answers are late gets no more meanwhile
 
 
 def test_a_connection_for_each_batch_carries_all_its_requests() -> None:

@@ -87,6 +87,8 @@ static void fill(struct fixture *f, size_t step, uint64_t seed)
     outcome->reopened = 2;
     outcome->answers_reused = 39000;
     outcome->unsent = 1;
+    outcome->unfinished = 3;
+    outcome->longest_wait_ns = 1000 * seed;
     outcome->seconds[3] = (struct load_second){ 4, 3, 2, { 1, 2, 3, 4, 5 }, 9, 8, 7, 6, 5, NULL };
     load_durations_add(&outcome->connect, 12345 * seed);
     load_durations_add(&outcome->intended, 54321 * seed);
@@ -98,6 +100,9 @@ static void same_outcome(const struct load_outcome *a, const struct load_outcome
 #define LOAD_COUNT(name, way) assert_int_equal(a->name, b->name);
 #include "load/counts.def"
 #undef LOAD_COUNT
+#define LOAD_ENDING(name, way) assert_int_equal(a->name, b->name);
+#include "load/counts.def"
+#undef LOAD_ENDING
 #define LOAD_DURATIONS(name) \
     assert_int_equal(a->name.count, b->name.count); \
     assert_int_equal(a->name.least_ns, b->name.least_ns); \
@@ -179,6 +184,27 @@ static void reads_what_the_report_writes(void **state)
     assert_true(read.plan.keep_alive);
     assert_int_equal(read.run.server_cpus, 4);
     assert_non_null(strstr(read.run.command_line, "\xe2\x82\xac"));
+    load_read_done(&read);
+    free(text);
+    fixture_done(&f);
+}
+
+/* Earlier versions did not count the requests under way at the end. */
+static void reads_a_file_of_an_earlier_version(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct load_read read;
+    char why[LOAD_WHY_MAX];
+    fixture_init(&f, 1);
+    fill(&f, 0, 1);
+    char *text = json_of(&f.run);
+    memcpy(strstr(text, "\"unfinished\""), "\"not_known_\"", strlen("\"unfinished\""));
+    memcpy(strstr(text, "\"longest_wait_ns\""), "\"not_known_nr_2_\"",
+           strlen("\"longest_wait_ns\""));
+    assert_int_equal(load_read_text(span_text(text), &read, why), 0);
+    assert_int_equal(read.run.outcomes[0].unfinished, 0);
+    assert_int_equal(read.run.outcomes[0].longest_wait_ns, 0);
     load_read_done(&read);
     free(text);
     fixture_done(&f);
@@ -460,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_the_report_writes),
+        cmocka_unit_test(reads_a_file_of_an_earlier_version),
         cmocka_unit_test(merged_shards_equal_the_whole_run),
         cmocka_unit_test(refuses_runs_of_another_load),
         cmocka_unit_test(reads_results_from_before_tls),

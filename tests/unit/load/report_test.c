@@ -122,8 +122,57 @@ static void prints_all_numbers_of_one_step(void **state)
     has(text, "161.0 users, 20000 answers/s for one core");
     has(text, "met     p99<10ms");
     has(text, "MISSED  mean<=1.5ms");
-    has(text, "Valid:");
+    has(text, "\nValid, but 0.0050 % of the requests failed: 2 of 40002.\n");
     free(text);
+    f.outcomes[0].error[LOAD_reset_amid] = 0;
+    text = print(&f, LOAD_FORM_TEXT, NULL);
+    has(text, "\nValid: the generator did not limit the result.\n");
+    free(text);
+    fixture_done(&f);
+}
+
+/* The first line of the verdict says what share failed, with one step and with several. */
+static void failed_requests_are_in_the_verdict(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 2);
+    fixture_fill(&f.outcomes[0], 1);
+    fixture_fill(&f.outcomes[1], 2);
+    f.outcomes[0].error[LOAD_reset_amid] = 40000;
+    assert_int_equal(conclude(&f, NULL), LOAD_INVALID);
+    assert_int_equal(conclude(&f, "errors<10%"), LOAD_SLO_MISSED);
+    assert_int_equal(conclude(&f, "errors<60%"), LOAD_GOOD);
+    char *text = print(&f, LOAD_FORM_TEXT, "errors<60%");
+    check_lines(text);
+    has(text, "\nValid, but 33.33 % of the requests failed: 40000 of 120000.\n");
+    has(text, "1 step; in number 1 (users: 40):\n    Some requests failed.\n");
+    free(text);
+    f.run.outcome_count = 1;
+    text = print(&f, LOAD_FORM_TEXT, NULL);
+    check_lines(text);
+    has(text, "\nINVALID: 50.00 % of the requests failed.\n");
+    has(text, "40000 of 80000 requests (50.00 %): 40000 without a whole answer, 0 with a");
+    free(text);
+    f.run.outcome_count = 2;
+    fixture_done(&f);
+}
+
+static void an_interrupted_run_names_its_last_step(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 3);
+    f.run.interrupted = true;
+    f.run.outcome_count = 2;
+    char *text = print(&f, LOAD_FORM_TEXT, NULL);
+    has(text, "\nInterrupted in step 2 of 3: ");
+    free(text);
+    f.plan.step_count = 2; /* the last one, or a file, which has no later ones */
+    text = print(&f, LOAD_FORM_TEXT, NULL);
+    has(text, "\nInterrupted: the numbers are those up to the interruption\n");
+    free(text);
+    f.run.outcome_count = 3;
     fixture_done(&f);
 }
 
@@ -243,8 +292,21 @@ static void prints_a_step_without_answers(void **state)
     char *text = print(&f, LOAD_FORM_TEXT, NULL);
     check_lines(text);
     has(text, "INVALID: nothing was measured.");
-    has(text, "No request was answered.");
+    has(text, "No request was sent.");
     assert_null(strstr(text, "standard deviation"));
+    free(text);
+    f.outcomes[0].unfinished = 10;
+    f.outcomes[0].longest_wait_ns = 11000000000;
+    text = print(&f, LOAD_FORM_TEXT, NULL);
+    has(text,
+        "INVALID: nothing was measured.\n  No request was answered.\n  At the end 10 requests "
+        "were under way, one of them for 11.0 s.\n");
+    assert_null(strstr(text, "See the errors"));
+    free(text);
+    f.outcomes[0].error[LOAD_connect_refused] = 20;
+    text = print(&f, LOAD_FORM_TEXT, NULL);
+    has(text, "INVALID: all requests failed.");
+    has(text, "All 20 requests that ended have failed.\n    See the errors; ");
     free(text);
     for (unsigned form = LOAD_FORM_JSON; form <= LOAD_FORM_CSV; form++) {
         text = print(&f, (enum load_form)form, NULL);
@@ -404,6 +466,8 @@ int main(void)
         cmocka_unit_test(an_invalid_result_wins_over_a_missed_objective),
         cmocka_unit_test(every_step_must_meet_an_objective),
         cmocka_unit_test(prints_all_numbers_of_one_step),
+        cmocka_unit_test(failed_requests_are_in_the_verdict),
+        cmocka_unit_test(an_interrupted_run_names_its_last_step),
         cmocka_unit_test(prints_handshakes_and_what_was_agreed_on),
         cmocka_unit_test(shortens_names_and_escapes_control_bytes),
         cmocka_unit_test(an_invalid_result_names_cause_and_cure),

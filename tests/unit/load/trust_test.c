@@ -80,6 +80,8 @@ static void averages_follow_their_definitions(void **state)
     NEAR(d.response_ns, outcome->response.sum_ns / 40000);
     assert_int_equal(d.errors, 10000);
     assert_int_equal(d.refusals, 1000);
+    assert_int_equal(d.failed, 11000);
+    assert_int_equal(d.ended, 50000);
     NEAR(d.failed_share, 11000.0 / 50000);
     NEAR(d.think_ns, 8e6);
     NEAR(d.users * 10e9, outcome->user_ns);
@@ -136,8 +138,8 @@ static void doubts_unexplained_time(void **state)
     outcome->closing_ns = 0;
     assert_true(doubts_only(f, LOAD_DOUBT_little));
     outcome->connecting_ns = 0;
-    outcome->error[LOAD_response_timeout] = 1; /* its time is in no answer */
-    assert_true(doubts_none(f));
+    outcome->error[LOAD_response_timeout] = 1; /* its time is not part of user_ns */
+    assert_true(judge(f).doubted[LOAD_DOUBT_little]);
     outcome->error[LOAD_response_timeout] = 0;
     f->plan.pipeline = 2;
     assert_true(doubts_none(f));
@@ -176,6 +178,8 @@ static void accepts_a_few_unexplained_microseconds(void **state)
     assert_true(doubts_none(&f));
     outcome->user_ns = 50000 * 80.1e3;
     assert_true(doubts_only(&f, LOAD_DOUBT_little));
+    outcome->error[LOAD_connect_refused] = 50000; /* whose cost is divided among the answers, too */
+    assert_true(doubts_only(&f, LOAD_DOUBT_failed));
     fixture_done(&f);
 }
 
@@ -220,13 +224,66 @@ static void doubts_exhausted_descriptors_and_ports(void **state)
     (void)state;
     struct fixture *f = fresh();
     f->outcomes[0].error[LOAD_no_descriptor] = 1;
-    assert_true(doubts_only(f, LOAD_DOUBT_no_descriptor));
+    assert_true(judge(f).doubted[LOAD_DOUBT_no_descriptor]);
+    assert_true(judge(f).invalid);
     f->outcomes[0].error[LOAD_no_descriptor] = 0;
     f->outcomes[0].error[LOAD_no_port] = 1;
-    assert_true(doubts_only(f, LOAD_DOUBT_no_port));
-    f->outcomes[0].error[LOAD_no_port] = 0;
-    f->outcomes[0].error[LOAD_connect_refused] = 20000; /* the fault of the server */
+    assert_true(judge(f).doubted[LOAD_DOUBT_no_port]);
+    assert_true(judge(f).invalid);
+    fixture_done(f);
+}
+
+/* One in a hundred may fail, of errors and refusals together, or what an objective says. */
+static void doubts_a_result_when_requests_failed(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_slos slos = { 0 };
+    struct load_verdict verdict;
+    char why[LOAD_SLO_WHY_MAX];
+    struct load_outcome *outcome = &f->outcomes[0];
+    outcome->status[200] -= 100;
+    outcome->status[503] = 100;
+    assert_true(doubts_only(f, LOAD_DOUBT_some_failed));
+    outcome->error[LOAD_connect_refused] = 303; /* 403 of 40,303 */
+    assert_true(doubts_only(f, LOAD_DOUBT_some_failed));
+    outcome->error[LOAD_connect_refused] = 304;
+    assert_true(doubts_only(f, LOAD_DOUBT_failed));
+    assert_string_equal(judge(f).reason[LOAD_DOUBT_failed],
+                        "404 of 40304 requests (1.00 %): 304 without a whole answer, 100 with a "
+                        "status of 400 or above.");
+    assert_true(load_slos_parse("p99<1s,errors<0.1%", &slos, why));
+    load_trust_judge(&f->run, outcome, &slos, &verdict);
+    assert_false(verdict.invalid);
+    assert_true(verdict.doubted[LOAD_DOUBT_some_failed]);
+    fixture_done(f);
+}
+
+/* Bytes that belong to no answer follow whole ones, so no request has failed. */
+static void notes_bytes_that_belong_to_no_answer(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    f->outcomes[0].error[LOAD_unexpected] = 40000;
+    assert_true(doubts_only(f, LOAD_DOUBT_unexpected));
+    assert_true(load_trust_derive(&f->run, &f->outcomes[0]).failed_share == 0);
+    fixture_done(f);
+}
+
+/* A request that is never answered has no response time. */
+static void notes_requests_that_wait_longer_than_any_answer_took(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_outcome *outcome = &f->outcomes[0];
+    outcome->unfinished = 2;
+    outcome->longest_wait_ns = 100000000; /* 1 % of the time */
     assert_true(doubts_none(f));
+    outcome->longest_wait_ns = 100000001;
+    assert_true(doubts_only(f, LOAD_DOUBT_unfinished));
+    assert_false(judge(f).invalid);
+    load_durations_add(&outcome->response, 100000001);
+    assert_false(judge(f).doubted[LOAD_DOUBT_unfinished]);
     fixture_done(f);
 }
 
@@ -243,6 +300,9 @@ static void doubts_unsent_requests(void **state)
     assert_true(doubts_none(f));
     outcome->unsent = 401;
     assert_true(doubts_only(f, LOAD_DOUBT_unsent));
+    assert_non_null(strstr(judge(f).reason[LOAD_DOUBT_unsent], "have been the slowest."));
+    outcome->error[LOAD_connect_refused] = 1;
+    assert_non_null(strstr(judge(f).reason[LOAD_DOUBT_unsent], "After an error a user pauses."));
     fixture_done(f);
 }
 
@@ -260,6 +320,21 @@ static void doubts_runs_that_started_apart(void **state)
     assert_true(doubts_none(f));
     f->plan.shards = 3;
     assert_true(doubts_only(f, LOAD_DOUBT_shards));
+    fixture_done(f);
+}
+
+/* The answers of a run that was interrupted are divided by the time of the longest run. */
+static void doubts_a_merged_run_that_was_interrupted(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    f->run.interrupted = true;
+    assert_true(doubts_none(f));
+    f->run.merged = 2;
+    f->plan.shards = 2;
+    assert_true(doubts_only(f, LOAD_DOUBT_cut));
+    f->run.interrupted = false;
+    assert_true(doubts_none(f));
     fixture_done(f);
 }
 
@@ -313,8 +388,18 @@ static void a_step_without_answers_is_invalid(void **state)
     (void)state;
     static struct fixture f;
     fixture_init(&f, 1);
-    assert_true(doubts_only(&f, LOAD_DOUBT_no_answers));
+    assert_true(doubts_only(&f, LOAD_DOUBT_no_request));
     f.outcomes[0].measured_ns = 0;
+    assert_true(doubts_only(&f, LOAD_DOUBT_no_request));
+    f.outcomes[0].requests = 1;
+    assert_true(doubts_only(&f, LOAD_DOUBT_no_answer_yet));
+    f.outcomes[0].requests = 0; /* in the warm-up */
+    f.outcomes[0].unfinished = 1;
+    assert_true(doubts_only(&f, LOAD_DOUBT_no_answer_yet));
+    f.outcomes[0].error[LOAD_connect_refused] = 1;
+    assert_true(doubts_only(&f, LOAD_DOUBT_no_answers));
+    f.plan.loop = LOAD_OPEN;
+    set_lag(&f.outcomes[0], 50000000); /* there is no response time to compare with */
     assert_true(doubts_only(&f, LOAD_DOUBT_no_answers));
     fixture_done(&f);
 }
@@ -340,7 +425,7 @@ static void answers_that_are_all_refusals_are_no_success(void **state)
     struct load_outcome *outcome = &f.outcomes[0];
     outcome->status[200] = 1;
     outcome->status[404] = outcome->answers - 1;
-    assert_true(doubts_none(&f));
+    assert_true(doubts_only(&f, LOAD_DOUBT_failed));
     outcome->status[200] = 0;
     outcome->status[503] = 1;
     assert_true(doubts_only(&f, LOAD_DOUBT_no_success));
@@ -384,8 +469,12 @@ int main(void)
         cmocka_unit_test(doubts_a_busy_thread),
         cmocka_unit_test(compares_lateness_with_the_cycle),
         cmocka_unit_test(doubts_exhausted_descriptors_and_ports),
+        cmocka_unit_test(doubts_a_result_when_requests_failed),
+        cmocka_unit_test(notes_bytes_that_belong_to_no_answer),
+        cmocka_unit_test(notes_requests_that_wait_longer_than_any_answer_took),
         cmocka_unit_test(doubts_unsent_requests),
         cmocka_unit_test(doubts_runs_that_started_apart),
+        cmocka_unit_test(doubts_a_merged_run_that_was_interrupted),
         cmocka_unit_test(notes_refused_tickets),
         cmocka_unit_test(notes_a_gap_in_a_closed_loop),
         cmocka_unit_test(a_slow_server_makes_no_gap),
