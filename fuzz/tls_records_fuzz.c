@@ -47,6 +47,7 @@ struct model {
     size_t message_len;
     unsigned idle;
     enum outcome outcome;
+    bool update_requested;
     bool unknown; /* broken bytes have been sent: nothing more is read */
 };
 
@@ -90,7 +91,7 @@ static bool expect_handshake(struct model *m, struct span content)
     else if (m->message[4] > 1)
         expect_failure(m, ILLEGAL);
     else if (m->message[4] == 1)
-        add_own(m, SPAN("\x18\0\0\1\0\x16"));
+        m->update_requested = true;
     return m->outcome == GOES_ON;
 }
 
@@ -123,6 +124,17 @@ static bool expect_record(struct model *m, struct span inner)
     else
         return expect_handshake(m, content);
     return false;
+}
+
+/* The connection sends data. One KeyUpdate before it answers all requests (RFC 8446 section 4.6.3).
+ */
+static void expect_answer(struct model *m)
+{
+    if (m->outcome != GOES_ON || m->unknown)
+        return;
+    if (m->update_requested)
+        add_own(m, SPAN("\x18\0\0\1\0\x16"));
+    add_own(m, SPAN("answer\x17"));
 }
 
 /* ---- scripts ---- */
@@ -357,6 +369,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         obey(&script, &model);
     const struct span stream = span_of(script.stream.bytes, script.stream.len);
     const enum outcome outcome = read_stream(&subject, stream);
+    if (outcome == GOES_ON)
+        CHECK(tls_connection_write(&subject.c, SPAN("answer")) == TLS_DONE);
+    expect_answer(&model);
     open_own(&subject, &server, &own);
     check_outcome(&model, &subject, outcome, &own);
 

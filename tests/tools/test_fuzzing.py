@@ -122,3 +122,11 @@ def test_a_target_that_has_met_the_goal_is_not_run(target: Path) -> None:
     fuzzing.RECORD.write_text(fuzzing.write_record(PAGE, met, {}))
     assert fuzzing.fuzz_and_record(target, 1) is None
     assert fuzzing.read_record(fuzzing.RECORD.read_text()) == met
+
+
+def test_a_run_that_found_a_fault_is_not_recorded(target: Path) -> None:
+    target.write_text("#!/bin/sh\necho stat::number_of_executed_units: 50\nexit 77\n")
+    run = fuzzing.fuzz_and_record(target, 1)
+    assert run is not None
+    assert (run.status, run.executions) == (77, 50)
+    assert fuzzing.RECORD.read_text() == PAGE
