@@ -16,6 +16,9 @@ LAB := tour
 # Seconds for each target of `make fuzz`. `make soak` has another.
 T := 60
 
+# Minutes that `make test-all` may take; empty is no limit.
+MINUTES :=
+
 # How often `make under-load` runs the tests.
 TIMES := 10
 
@@ -43,7 +46,7 @@ test: ready-to-test ## build, tests and quick checks, on every model (15 minutes
 	@$(STAGES) test
 
 test-all: ready-to-test ## and sanitizers, Valgrind, faults, lab, clang-tidy (70 minutes)
-	@$(STAGES) test rest
+	@$(STAGES) $(if $(MINUTES),--minutes $(MINUTES)) test rest
 
 check: ready-to-test ## never writes: format, tidy, lint, types, warnings of clang, purity
 	@$(STAGES) check

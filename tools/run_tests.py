@@ -34,6 +34,7 @@ from steps import (
     Steps,
     announce,
     finish,
+    limit,
     on_all_processors,
     outcome,
     run,
@@ -394,6 +395,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="for each fuzz target")
     parser.add_argument("--targets", nargs="+", default=[], help="fuzz these alone")
     parser.add_argument("--record", action="store_true", help="add fuzzing to docs/fuzzing.md")
+    parser.add_argument("--minutes", type=float, help="end all steps then, and report")
     parser.add_argument(
         "--remember", action="store_true", help="write the usual times from this run"
     )
@@ -402,6 +404,8 @@ def main() -> int:
     stages = every_stage(fuzz(options.seconds, options.targets, record=options.record))
     computing = frozenset(title for stage in COMPUTING for title, _ in stages[stage])
 
+    if options.minutes:
+        limit.start(60 * options.minutes)
     steps: list[Done] = []
     totals: list[Done] = []
     for name in options.stage:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Runs steps in lanes, and reports what each step did, how long it took, and its usual time.
 
+All steps together may have a limit of time. Commands that still run then are ended, so that the
+report says which step did not come to its end, and what its output was.
+
 A step's output goes to a file in .cache/steps. It is printed when the step has failed, and always
 in continuous integration. A step that runs alone prints as it goes.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -27,6 +31,8 @@ OUTPUTS = TOP / ".cache/steps"
 USUAL_FILE = TOP / "tools/usual-seconds"
 CONTINUOUS = os.environ.get("CI") == "true"
 NICE_MAX = 19
+# How long a command that is interrupted may take to report what it knows.
+LAST_WORDS_S = 60
 
 Steps = list[tuple[str, Callable[[], Tally]]]
 
@@ -53,6 +59,49 @@ _printing = threading.Lock()
 _interrupted = threading.Event()
 
 
+class Limit:
+    """Ends the commands of all steps when their time is over. No command begins after that."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+
+    def add(self, process: subprocess.Popen[str]) -> None:
+        with self._lock:
+            self._running.add(process)
+            if self.over:
+                process.kill()
+
+    def remove(self, process: subprocess.Popen[str]) -> None:
+        with self._lock:
+            self._running.discard(process)
+
+    def start(self, seconds: float) -> None:
+        self._later(seconds, self._interrupt)
+
+    def _interrupt(self) -> None:
+        with self._lock:
+            self.over = True
+            for process in self._running:
+                process.send_signal(signal.SIGINT)
+        self._later(LAST_WORDS_S, self._kill)
+
+    def _kill(self) -> None:
+        with self._lock:
+            for process in self._running:
+                process.kill()
+
+    @staticmethod
+    def _later(seconds: float, action: Callable[[], None]) -> None:
+        timer = threading.Timer(seconds, action)
+        timer.daemon = True
+        timer.start()
+
+
+limit = Limit()
+
+
 def say(*words: str, sep: str = " ") -> None:
     """Prints to the output of the current step."""
     print(*words, sep=sep, file=_output.get() or sys.stdout, flush=True)
@@ -67,6 +116,10 @@ def announce(line: str) -> None:
 def finish(process: subprocess.Popen[str]) -> int:
     """Waits for a command, and adds its processor time to the step's."""
     if process.returncode is None:
+        limit.add(process)
+        # The process stays a zombie until the set does not name it: no other gets its number.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        limit.remove(process)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if spent := _spent.get():
@@ -135,8 +188,14 @@ def write_usual(done: list[Done], file: Path = USUAL_FILE) -> None:
     file.write_text("\n".join([*head, *(f"{s} {title}" for title, s in usual.items()), ""]))
 
 
+def late(why: str) -> Tally:
+    return Tally(failed=1, failures=(why,))
+
+
 def counted(title: str, step: Callable[[], Tally], *, alone: bool = True) -> Done:
     """Runs one step, and prints a line before it and a line after it."""
+    if limit.over:
+        return Done(title, late("did not begin in time"), 0, 0)
     usual = read_usual().get(title)
     announce(f"{title} ... usually {usual} s" if usual else f"{title} ...")
     spent = Spent()
@@ -150,6 +209,8 @@ def counted(title: str, step: Callable[[], Tally], *, alone: bool = True) -> Don
         except (BuildError, OSError, subprocess.CalledProcessError) as failure:
             say(str(failure))
             tally = ONE_FAILED
+        if limit.over:
+            tally += late("did not end in time")
         done = Done(title, tally, time.monotonic() - began, spent.cpu_s)
         _output.set(None)
         output.seek(0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -178,6 +179,26 @@ def test_work_on_all_processors_keeps_its_order_and_its_step() -> None:
         return Tally(1)
 
     assert steps.counted("work", step).cpu_s >= 0.4
+
+
+def test_a_limit_ends_what_runs_and_begins_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = steps.Limit()
+    monkeypatch.setattr(steps, "limit", limit)
+    script = "import sys, time; print('begun', flush=True); time.sleep(3600)"
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+
+    def waits() -> Tally:
+        assert process.stdout
+        process.stdout.readline()
+        limit.start(0)
+        return steps.outcome(steps.finish(process))
+
+    with process.stdout:
+        first, second = steps.together([[("waits", waits), ("follows", lambda: Tally(1))]])
+    assert first.tally == Tally(0, 2)
+    assert first.tally.failures == ("did not end in time",)
+    assert second.tally.failures == ("did not begin in time",)
 
 
 def test_the_table_has_a_line_for_each_step() -> None:
