@@ -141,7 +141,9 @@ void ipc_fdpass_move(const struct ipc_fdpass_channel *from, const struct ipc_fdp
 {
     struct message message;
     int fd;
-    while ((fd = read_message(from->receiving_fd, 0, &message)) >= 0) {
+    while ((fd = read_message(from->receiving_fd, 0, &message)) >= 0 || fd == -EPROTO) {
+        if (fd < 0)
+            continue; /* no number was free for its descriptor: this connection is lost */
         const struct ipc_fdpass_origin origin = { message.peer, message.head.tls != 0 };
         (void)!ipc_fdpass_send(to, fd, &origin, message.head.number); /* it has as much space */
         os_file_close(fd);

@@ -265,6 +265,24 @@ static void a_malformed_message_is_dropped_with_its_descriptors(void **state)
     }
 }
 
+static void messages_behind_a_lost_one_move_to_the_next_channel(void **state)
+{
+    struct passage *p = *state;
+    struct ipc_fdpass_channel next;
+    assert_int_equal(ipc_fdpass_open(&next), 0);
+    send_raw(p, 24, 0, 0);
+    int reading_fd = send_pipe(p, 2);
+    ipc_fdpass_move(&p->channel, &next);
+    ipc_fdpass_close(&p->channel);
+    p->channel = next;
+    p->receiver.fd = next.receiving_fd;
+    struct ipc_fdpass_origin origin;
+    int fd = ipc_fdpass_receive(&p->receiver, &origin);
+    assert_true(fd >= 0);
+    assert_joined(fd, reading_fd);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 2), 1);
+}
+
 /* ---- counting ---- */
 
 static void receive_and_close(struct passage *p)
@@ -370,6 +388,7 @@ int main(void)
         TEST(closing_the_channel_closes_the_descriptors_in_it),
         TEST(a_descriptor_waits_while_the_process_can_open_none),
         TEST(a_malformed_message_is_dropped_with_its_descriptors),
+        TEST(messages_behind_a_lost_one_move_to_the_next_channel),
         TEST(the_load_is_the_connections_sent_and_not_ended),
         TEST(after_a_death_the_load_is_the_messages_that_wait),
         TEST(a_message_taken_but_not_counted_is_counted_as_ended),
