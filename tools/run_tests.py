@@ -94,20 +94,22 @@ def pytest(
     choose: str = "",
     models: str = "",
     cases: str = "",
+    each: int = 0,
     processes: int = 1,
     python: Path = PYTHON,
 ) -> Callable[[], Tally]:
     """A step that runs the tests in a folder, with the server of the build `server`.
 
     `choose` is pytest's -k. `models` names those that play the tests of every model, and `cases`
-    those that play the conformance cases, where not all do. The tests run in several `processes`,
-    except where K picks a few of them.
+    those that play the conformance cases, where not all do. `each` is how many of them play one
+    test. The tests run in several `processes`, except where K picks a few of them.
     """
 
     def step() -> Tally:
         environment = dict(COMPILED)
         environment |= {"PLAYED_MODELS": models} if models else {}
         environment |= {"CASE_MODELS": cases} if cases else {}
+        environment |= {"PLAYED_EACH": str(each)} if each else {}
         if server:
             environment["WEIR"] = os.environ.get("WEIR", str(build(server) / "weir"))
             environment |= SANITIZER_ENVIRONMENT
@@ -253,11 +255,12 @@ PLAIN = (
     " and not hold_no_buffers and not test_apparmor"
     " and not connections_are_held and not left_of_many_connections and not early_input"
     " and not have_the_key and not has_the_key"
-    " and (percore or not (test_freshness or test_mirror))"
 )
 # One model for each way to move bytes: blocking calls, threads behind a queue, readiness,
 # completion.
 WAYS = "thread pool percore uring"
+# One test plays on so many of them. Together the tests play on all.
+MODELS_EACH = 2
 THREADED = (
     "(thread or pool or prefork or percore or uring) and not [fork and not [epoll"
     # TSan does not see what the kernel writes into a ring. It sees all else that threads share.
@@ -335,6 +338,7 @@ def every_stage(fuzz_step: Callable[[], Tally]) -> dict[str, Steps]:
                     choose=PLAIN,
                     models=f"fork {WAYS}",
                     cases=WAYS,
+                    each=MODELS_EACH,
                     processes=fewer,
                 ),
             ),
@@ -347,7 +351,14 @@ def every_stage(fuzz_step: Callable[[], Tally]) -> dict[str, Steps]:
         + [
             (
                 "models with threads under TSan",
-                pytest("tests/e2e", server="tsan", choose=THREADED, models=WAYS, processes=fewer),
+                pytest(
+                    "tests/e2e",
+                    server="tsan",
+                    choose=THREADED,
+                    models=WAYS,
+                    each=MODELS_EACH,
+                    processes=fewer,
+                ),
             )
         ],
         "fuzz": [("fuzz", fuzz_step)],

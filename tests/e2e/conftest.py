@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.certificates import HERE, Pair, make
 from tests.e2e.ports import reserved_port
-from tests.e2e.running import WEIR, Server, models, played, start
+from tests.e2e.running import WEIR, Server, models, played, playing, start
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -37,13 +37,14 @@ Port = Callable[[], int]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs a test that takes `model` once for each model, or for the models that it names."""
+    """Runs a test that takes `model` on each model that plays it, or on those that it names."""
     named = any(mark.args[0] == "model" for mark in metafunc.definition.iter_markers("parametrize"))
     if "model" in metafunc.fixturenames and not named:
         if not WEIR.is_file():
             raise pytest.UsageError(f"no server at {WEIR}: `make build` first, or set WEIR")
         every = Path(metafunc.module.__file__).stem in OF_PROCESSES
-        metafunc.parametrize("model", models() if every else played(), scope="session")
+        chosen = playing(metafunc.function.__name__, models() if every else played())
+        metafunc.parametrize("model", chosen, scope="session")
 
 
 @pytest.fixture

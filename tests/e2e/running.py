@@ -15,7 +15,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -51,6 +52,16 @@ def models() -> tuple[str, ...]:
 def played() -> tuple[str, ...]:
     """The models that play the tests of every model: those that PLAYED_MODELS names, or all."""
     return tuple(os.environ.get("PLAYED_MODELS", "").split()) or models()
+
+
+def playing(test: str, models: Sequence[str]) -> list[str]:
+    """Those of `models` that play the test with this name: as many as PLAYED_EACH says, or all.
+
+    The name chooses them. So every run is the same, and the tests are spread over the models.
+    """
+    count = min(int(os.environ.get("PLAYED_EACH", len(models))), len(models))
+    first = zlib.crc32(test.encode())
+    return [models[(first + i) % len(models)] for i in range(count)]
 
 
 @dataclass(frozen=True)
