@@ -326,6 +326,8 @@ class Scenario:
             str(self.scratch / "access"),
         ]
         words += ["--pid-file", str(self.scratch / "pid"), "--auth", str(users)]
+        # A worker has to end by itself, however busy the machine is.
+        words += ["--kill-timeout", "1h"]
         environment = os.environ | {
             "LD_PRELOAD": str(LIBRARY),
             "FAIL_PLAN": str(plan.path),
