@@ -62,8 +62,8 @@ MUST_USE int ipc_fdpass_send(const struct ipc_fdpass_channel *channel, int fd,
  * through its copy of the sending end any more. */
 void ipc_fdpass_end(const struct ipc_fdpass_channel *channel);
 
-/* Moves the messages that wait in `from`, which has no receiver, to `to`. A message whose descriptor
- * cannot be received is lost. */
+/* Moves the messages that wait in `from`, which has no receiver, to `to`. A message is lost when
+ * the kernel gives no number for its descriptor. */
 void ipc_fdpass_move(const struct ipc_fdpass_channel *from, const struct ipc_fdpass_channel *to);
 
 /* True: at least one message waits. */
