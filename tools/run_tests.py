@@ -254,7 +254,7 @@ PLAIN = (
     "not browser and not descriptors and not test_check and not test_command_line"
     " and not hold_no_buffers and not test_apparmor"
     " and not connections_are_held and not left_of_many_connections and not early_input"
-    " and not have_the_key and not has_the_key"
+    " and not have_the_key and not has_the_key and not test_completion"
 )
 # One model for each way to move bytes: blocking calls, threads behind a queue, readiness,
 # completion.
