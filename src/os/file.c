@@ -14,6 +14,7 @@
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -351,6 +352,19 @@ int os_file_read_cached(int fd, char *bytes, size_t len, uint64_t offset)
     const bool unknown = errno == EAGAIN || errno == EOPNOTSUPP || errno == ENOSYS ||
                          errno == EINVAL || errno == EINTR;
     return unknown ? -EINPROGRESS : -errno;
+}
+
+int os_file_may_write(const char *path)
+{
+    char folder[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
+    if (slash)
+        (void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash + 1 - path), path);
+    return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : -errno;
 }
 
 void os_file_close(int fd)

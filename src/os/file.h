@@ -77,6 +77,10 @@ bool os_file_dates_folders(int fd);
  * 0 or -errno. */
 MUST_USE int os_file_read_link(int directory_fd, const char *name, char *out, size_t size);
 
+/* Whether this user may write the file, or make it where there is none. Nothing is opened. 0 or
+ * -errno; -ENOENT: its folder is missing. */
+MUST_USE int os_file_may_write(const char *path);
+
 /* Reads a small file of text, at most `size` - 1 bytes, and adds a NUL. False, with an empty text:
  * it is empty or cannot be read. */
 bool os_file_read_text(const char *path, char *text, size_t size);

@@ -6,6 +6,7 @@
 #include "auth/file.h"
 #include "log/file.h"
 #include "log/message.h"
+#include "os/file.h"
 #include "program/certificates.h"
 #include "program/command.h"
 #include "program/configuration.h"
@@ -20,9 +21,7 @@
 #include "trace/path.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -215,19 +214,8 @@ static int report(const struct check_options *options, const struct config_store
     return status;
 }
 
-/* Whether this user may write the file, or make it. A missing folder is config_verify's. */
-static bool may_write(const char *path)
-{
-    char folder[PATH_MAX];
-    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0)
-        return true;
-    if (errno == ENOENT && (size_t)snprintf(folder, sizeof(folder), "%s", path) < sizeof(folder) &&
-        faccessat(AT_FDCWD, dirname(folder), W_OK | X_OK, AT_EACCESS) == 0)
-        return true;
-    return errno == ENOENT;
-}
-
-/* Adds an error for each file that a start opens to write, and cannot. Nothing is opened. */
+/* Adds an error for each file that a start opens to write, and cannot. Nothing is opened. A missing
+ * folder is config_verify's. */
 static void check_written(struct config_store *store)
 {
     const struct config *config = config_read_result(store);
@@ -240,13 +228,15 @@ static void check_written(struct config_store *store)
     for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char text[PATH_MAX + 256];
         const char *path = files[i].path;
-        if (!path || !log_file_is_named(path) || log_message_kind(path) != LOG_MESSAGE_NONE ||
-            may_write(path))
+        if (!path || !log_file_is_named(path) || log_message_kind(path) != LOG_MESSAGE_NONE)
+            continue;
+        const int rc = os_file_may_write(path);
+        if (rc == 0 || rc == -ENOENT)
             continue;
         snprintf(text, sizeof(text),
                  "cannot write %s: %s; give this user the right to write there, or choose another "
                  "file",
-                 path, strerror(errno));
+                 path, strerror(-rc));
         config_read_add_error(store, files[i].place, text);
     }
 }

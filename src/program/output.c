@@ -2,11 +2,8 @@
 #include "program/output.h"
 
 #include "load/report.h"
+#include "os/file.h"
 #include "program/command.h"
-
-#include <errno.h>
-#include <limits.h>
-#include <unistd.h>
 
 #define FILE_OPTION(member) OPTION_TEXT, OPTION_INTO(program_output, member)
 
@@ -34,20 +31,7 @@ static bool read_slos(const struct program_output *output, struct load_slos *slo
     return true;
 }
 
-/* Whether a file can be written later. A long run must not end with a path that is wrong. */
-static int check_file(const char *path)
-{
-    char folder[PATH_MAX] = ".";
-    const char *slash = strrchr(path, '/');
-    if (access(path, W_OK) == 0)
-        return 0;
-    if (errno != ENOENT)
-        return -errno;
-    if (slash)
-        (void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash + 1 - path), path);
-    return access(folder, W_OK | X_OK) == 0 ? 0 : -errno;
-}
-
+/* A long run must not end with a path that is wrong. */
 static bool check_files(const struct program_output *output, const char *prefix)
 {
     const struct {
@@ -55,7 +39,7 @@ static bool check_files(const struct program_output *output, const char *prefix)
     } files[] = { { "hgrm", output->hgrm }, { "ndjson", output->ndjson } };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         bool given = files[i].path && strcmp(files[i].path, "-") != 0;
-        int rc = given ? check_file(files[i].path) : 0;
+        int rc = given ? os_file_may_write(files[i].path) : 0;
         if (rc < 0) {
             fprintf(stderr, "weir: %s--%s: %s: %s\n", prefix, files[i].name, files[i].path,
                     strerror(-rc));

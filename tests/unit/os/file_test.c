@@ -332,6 +332,19 @@ static void opens_only_directories_as_roots(void **state)
     assert_int_equal(os_file_open_directory(tree_absolute(&roots->tree, "nothing")), -ENOENT);
 }
 
+static void only_a_file_that_this_user_could_write_may_be_written(void **state)
+{
+    (void)state;
+    assert_int_equal(os_file_may_write("/dev/null"), 0);
+    assert_int_equal(os_file_may_write("/tmp/weir-no-such-file"), 0);
+    assert_int_equal(os_file_may_write("weir-no-such-file"), access(".", W_OK) == 0 ? 0 : -EACCES);
+    assert_int_equal(os_file_may_write("/tmp/weir-no-such-folder/file"), -ENOENT);
+    assert_int_equal(os_file_may_write("/tmp/weir-no-such-folder/"), -ENOENT);
+    assert_int_equal(os_file_may_write("/dev/null/file"), -ENOTDIR);
+    if (geteuid() != 0)
+        assert_int_equal(os_file_may_write("/etc/passwd"), -EACCES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +358,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(leaks_no_descriptor, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reports_a_lack_of_descriptors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_exactly_the_range_or_fails, set_up, tear_down),
+        cmocka_unit_test(only_a_file_that_this_user_could_write_may_be_written),
         cmocka_unit_test_setup_teardown(stats_a_link_and_not_its_target, set_up, tear_down),
         cmocka_unit_test_setup_teardown(knows_a_file_in_memory_without_a_question, set_up,
                                         tear_down),
