@@ -109,6 +109,16 @@ static void mark_full(struct server_dispatch *d, unsigned index)
 
 /* ---- making and ending ---- */
 
+/* On failure the caller closes the channel. */
+static int open_channel(const struct server_dispatch *d, unsigned index,
+                        struct ipc_fdpass_channel *ret_channel)
+{
+    int rc = ipc_fdpass_open(ret_channel);
+    return rc < 0
+               ? rc
+               : change_watch(d, EPOLL_CTL_ADD, ret_channel->sending_fd, (int)index, EPOLLONESHOT);
+}
+
 static int open_slot(const struct server_dispatch *d, unsigned index)
 {
     struct slot *slot = &d->slots[index];
@@ -121,11 +131,7 @@ static int open_slot(const struct server_dispatch *d, unsigned index)
     if (slot->wake_fd < 0)
         return -errno;
     int rc = change_watch(d, EPOLL_CTL_ADD, slot->wake_fd, WAKE - (int)index, EPOLLIN | EPOLLET);
-    if (rc == 0)
-        rc = ipc_fdpass_open(&slot->channel);
-    return rc < 0
-               ? rc
-               : change_watch(d, EPOLL_CTL_ADD, slot->channel.sending_fd, (int)index, EPOLLONESHOT);
+    return rc < 0 ? rc : open_channel(d, index, &slot->channel);
 }
 
 static int open_dispatch(struct server_dispatch *d)
@@ -329,9 +335,7 @@ static void renew_channel(struct server_dispatch *d, unsigned index)
 {
     struct slot *slot = &d->slots[index];
     struct ipc_fdpass_channel fresh;
-    int rc = ipc_fdpass_open(&fresh);
-    if (rc == 0)
-        rc = change_watch(d, EPOLL_CTL_ADD, fresh.sending_fd, (int)index, EPOLLONESHOT);
+    int rc = open_channel(d, index, &fresh);
     if (rc < 0) {
         log_error(LOG_ERROR, "a worker gets the channel of its predecessor: %s", strerror(-rc));
         ipc_fdpass_close(&fresh);
