@@ -93,22 +93,20 @@ def pytest(
     server: str = "",
     choose: str = "",
     models: str = "",
-    cases: str = "",
     each: int = 0,
     processes: int = 1,
     python: Path = PYTHON,
 ) -> Callable[[], Tally]:
     """A step that runs the tests in a folder, with the server of the build `server`.
 
-    `choose` is pytest's -k. `models` names those that play the tests of every model, and `cases`
-    those that play the conformance cases, where not all do. `each` is how many of them play one
-    test. The tests run in several `processes`, except where K picks a few of them.
+    `choose` is pytest's -k. `models` names those that play the tests of every model, where not all
+    do, and `each` is how many of them play one test. The tests run in several `processes`, except
+    where K picks a few of them.
     """
 
     def step() -> Tally:
         environment = dict(COMPILED)
         environment |= {"PLAYED_MODELS": models} if models else {}
-        environment |= {"CASE_MODELS": cases} if cases else {}
         environment |= {"PLAYED_EACH": str(each)} if each else {}
         if server:
             environment["WEIR"] = os.environ.get("WEIR", str(build(server) / "weir"))
@@ -337,7 +335,6 @@ def every_stage(fuzz_step: Callable[[], Tally]) -> dict[str, Steps]:
                     server="asan",
                     choose=PLAIN,
                     models=f"fork {WAYS}",
-                    cases=WAYS,
                     each=MODELS_EACH,
                     processes=fewer,
                 ),

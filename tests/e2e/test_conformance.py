@@ -27,13 +27,11 @@ from tests.e2e.cases import CASES as CASES_FOLDER
 from tests.e2e.cases import Case, expand, read_cases
 from tests.e2e.certificates import Pair, make, trusting
 from tests.e2e.folder import make_folder
-from tests.e2e.running import Server, models, playing, start
+from tests.e2e.running import Server, played, playing, start
 from tests.e2e.tunnel import Tunnel
 from tests.e2e.wire import TIMEOUT_S, Answer, Connection, WireError, connect, lint, parse_answer
 
 CASES = [case for case in read_cases() if not case.expire]
-# CASE_MODELS names those that run the cases, where some are enough.
-MODELS = os.environ.get("CASE_MODELS", "").split() or models()
 # In the split run, a request of at most so many bytes comes byte by byte, a longer one in pieces.
 BYTES_ALONE = 150
 PIECES = 5
@@ -129,7 +127,7 @@ def one_of_each_model(folder: Path, pair: Pair, name: str, *words: str) -> Itera
         words += ("--user", "nobody")
     running: dict[str, Server] = {}
     try:
-        for model in MODELS:
+        for model in played():
             options = ["-c", str(configuration), "--model", model, *words]
             running[model] = start(options, top / f"stderr-{name}-{model}")
         yield running
