@@ -21,7 +21,7 @@ static void print_csv_head(FILE *out)
           "residual_share,longest_gap_ns,lag_p99_ns,generator_cpu_ns_per_answer,"
           "generator_busiest_share,server_cpu_ns_per_answer,server_cores_used,valid,"
           "handshakes_full,handshakes_resumed,handshakes_failed,handshake_mean_ns,"
-          "handshake_p50_ns,handshake_p99_ns,protocol,streams\n",
+          "handshake_p50_ns,handshake_p99_ns,protocol,streams,interrupted\n",
           out);
 }
 
@@ -69,7 +69,7 @@ static void print_handshakes(const struct load_outcome *outcome, FILE *out)
 /* The streams of a connection, or its pipelined requests. */
 static void print_protocol(const struct load_plan *plan, FILE *out)
 {
-    fprintf(out, ",%s,%u\n", load_result_protocols[plan->http2], plan->pipeline);
+    fprintf(out, ",%s,%u", load_result_protocols[plan->http2], plan->pipeline);
 }
 
 static void print_csv_row(const struct load_report *report, size_t step, FILE *out)
@@ -95,6 +95,8 @@ static void print_csv_row(const struct load_report *report, size_t step, FILE *o
     fprintf(out, ",%s", report->verdicts[step].invalid ? "false" : "true");
     print_handshakes(outcome, out);
     print_protocol(report->run->plan, out);
+    const bool cut = report->run->interrupted && step + 1 == report->run->outcome_count;
+    fprintf(out, ",%s\n", cut ? "true" : "false");
 }
 
 void load_forms_csv(const struct load_report *report, FILE *out)

@@ -120,11 +120,19 @@ static int report_error(const char *what, int error)
     return PROGRAM_FAILED;
 }
 
+/* A hangup ends the run unless nohup(1) has had it ignored. */
+static int open_signals(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction hangup = { .sa_handler = SIG_DFL };
+    (void)sigaction(SIGHUP, NULL, &hangup); /* cannot fail */
+    return os_signal_open(signals, hangup.sa_handler == SIG_IGN ? 2 : 3);
+}
+
 static int make_load(const struct load_options *options, const char *const *words)
 {
-    static const int signals[] = { SIGINT, SIGTERM };
     bool shown = !options->quiet && isatty(STDERR_FILENO);
-    struct load_engine engine = { .signal_fd = os_signal_open(signals, 2),
+    struct load_engine engine = { .signal_fd = open_signals(),
                                   .progress = shown ? show_progress : NULL };
     struct load_run run;
     if (engine.signal_fd < 0)

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import json
 import os
 import pty
@@ -29,6 +31,22 @@ from tests.e2e.statistics import settled, wait_for
 from tests.waiting import LIMIT_S, wait_until
 
 one_model = pytest.mark.parametrize("model", ["percore"])
+
+
+# The tests themselves may run after nohup, and processes inherit that SIGHUP is ignored.
+HANGUP_ENDS = ("env", "--default-signal=HUP")
+
+
+@contextlib.contextmanager
+def load_under_way(*command: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """A load that the block watches and may end. It has ended after the block."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as load:
+        try:
+            yield load
+        finally:
+            load.kill()
 
 
 # ---- servers that behave well ----
@@ -291,13 +309,7 @@ def test_a_stall_of_the_server_appears_in_the_intended_response_times(
 ) -> None:
     running = server()
     words = ["--rate", "200", "--users", "50", "--duration", "60s", "--warmup", "0", "--json"]
-    load = subprocess.Popen(
-        [WEIR, "load", running.url + "/", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    with load_under_way(WEIR, "load", running.url + "/", *words) as load:
         before = wait_for(running, lambda now: now["counters"]["requests"] > 100)
         with stalled([running.master, *running.workers()]):
             select.select([], [], [], STALL_S)  # the stall itself
@@ -305,9 +317,6 @@ def test_a_stall_of_the_server_appears_in_the_intended_response_times(
         wait_for(running, lambda now: now["counters"]["requests"] > answered)
         load.send_signal(signal.SIGINT)
         out, _ = load.communicate(timeout=LIMIT_S)
-    finally:
-        load.kill()
-        load.wait()
     (step,) = json.loads(out)["steps"]
     assert step["longest_gap_ns"] > 0.9 * STALL_S * 1e9
     assert step["intended"]["max_ns"] > 0.9 * STALL_S * 1e9
@@ -643,6 +652,32 @@ def read_until(fd: int, wanted: bytes) -> bytes:
         assert select.select([fd], [], [], LIMIT_S)[0], seen
         seen += os.read(fd, 4096)
     return seen
+
+
+@one_model
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_load_with_a_result(server: ServerFactory, number: signal.Signals) -> None:
+    running = server()
+    words = ["--steps", "1,2,3", "--duration", "60s", "--warmup", "0", "--csv"]
+    with load_under_way(*HANGUP_ENDS, WEIR, "load", running.url + "/", *words) as load:
+        wait_for(running, lambda now: now["counters"]["requests"] > 100)
+        load.send_signal(number)
+        out, _ = load.communicate(timeout=LIMIT_S)
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert row["interrupted"] == "true"
+    assert int(row["answers"]) > 0
+
+
+@one_model
+def test_after_nohup_a_load_continues_without_its_terminal(server: ServerFactory) -> None:
+    running = server()
+    words = ["--users", "1", "--duration", "60s", "--warmup", "0", "--quiet"]
+    with load_under_way("nohup", WEIR, "load", running.url + "/", *words) as load:
+        before = wait_for(running, lambda now: now["counters"]["requests"] > 10)
+        load.send_signal(signal.SIGHUP)
+        more = before["counters"]["requests"] + 1000
+        wait_for(running, lambda now: now["counters"]["requests"] > more)
+        assert load.poll() is None
 
 
 @one_model
