@@ -41,7 +41,9 @@ bool rules_pattern_parse(struct span text, struct rules_pattern *ret_pattern,
 {
     struct rules_pattern pattern = { .text = text, .literal_len = text.len };
 
-    if (text.len == 0 || text.at[0] != '/')
+    if (text.len == 0)
+        return refuse_pattern(ret_reason, "is missing; write one, such as `/folder/**`");
+    if (text.at[0] != '/')
         return refuse_pattern(ret_reason, "does not begin with a slash; for any folder write "
                                           "`/**/` before the name");
     if (text.len > RULES_PATTERN_MAX)

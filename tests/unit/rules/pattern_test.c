@@ -129,7 +129,7 @@ static void refuses_what_no_path_can_be(void **state)
     static const struct {
         const char *text, *reason;
     } rows[] = {
-        { "", "does not begin with a slash" },
+        { "", "is missing" },
         { "a", "does not begin with a slash" },
         { "*.css", "does not begin with a slash" },
         { "//", "two slashes" },
