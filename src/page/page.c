@@ -32,6 +32,8 @@ struct page {
     uint64_t tick_ns;                    /* when the next event is due */
     uint64_t end_ns;                     /* when the page must end; 0: it serves */
     bool paused;                         /* accepting failed; tries again at the next tick */
+    struct pollfd *ends;                 /* what poll(2) waits for, PAGE_CONNECTIONS at the end */
+    size_t end_count;
 };
 
 /* ---- clients ---- */
@@ -202,37 +204,47 @@ static void receive_arenas(struct page *page, uint64_t now_ns)
         begin_ending(page, now_ns);
 }
 
-static void collect_events(struct page *page, struct pollfd *ends)
+/* The kernel refuses more elements than descriptors that the process may have, so free places get
+ * none. */
+static void collect_events(struct page *page)
 {
     const struct page_plan *plan = page->plan;
     bool room = has_room(page);
-    ends[SIGNALS] = (struct pollfd){ .fd = plan->signal_fd, .events = POLLIN };
-    ends[MASTER] = (struct pollfd){ .fd = page->end_ns ? -1 : plan->master_fd, .events = POLLIN };
-    ends += FIXED;
+    page->ends[SIGNALS] = (struct pollfd){ .fd = plan->signal_fd, .events = POLLIN };
+    page->ends[MASTER] =
+        (struct pollfd){ .fd = page->end_ns ? -1 : plan->master_fd, .events = POLLIN };
+    struct pollfd *end = page->ends + FIXED;
     for (size_t i = 0; i < plan->listener_count; i++)
-        ends[i] = (struct pollfd){ .fd = room ? plan->listeners[i] : -1, .events = POLLIN };
-    ends += plan->listener_count;
+        *end++ = (struct pollfd){ .fd = room ? plan->listeners[i] : -1, .events = POLLIN };
     for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
         const struct page_connection *c = &page->connections[i];
-        ends[i] = (struct pollfd){ .fd = c->phase == PAGE_FREE ? -1 : c->transport.fd,
-                                   .events = page_connection_events(c) };
+        if (c->phase != PAGE_FREE)
+            *end++ = (struct pollfd){ .fd = c->transport.fd, .events = page_connection_events(c) };
     }
+    page->end_count = (size_t)(end - page->ends);
 }
 
-static void handle_events(struct page *page, const struct pollfd *ends)
+/* Connections have their events in the order of collect_events. Nothing opens one meanwhile, and
+ * acting on one ends no other. */
+static void handle_events(struct page *page)
 {
     const struct page_plan *plan = page->plan;
+    const struct pollfd *ends = page->ends;
     uint64_t now_ns = os_clock_now_ns();
     page->shared.wall_s = os_clock_wall_s();
     if (ends[SIGNALS].revents)
         read_page_signals(page, now_ns);
     if (ends[MASTER].revents)
         receive_arenas(page, now_ns);
-    const struct pollfd *clients = ends + FIXED + plan->listener_count;
-    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++)
-        if (page->connections[i].phase != PAGE_FREE &&
-            (clients[i].revents || now_ns >= page->connections[i].due_ns))
-            act_on_client(page, &page->connections[i], clients[i].revents, now_ns);
+    const struct pollfd *client = ends + FIXED + plan->listener_count;
+    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
+        struct page_connection *c = &page->connections[i];
+        if (c->phase == PAGE_FREE)
+            continue;
+        const short events = client++->revents;
+        if (events || now_ns >= c->due_ns)
+            act_on_client(page, c, events, now_ns);
+    }
     tick_second(page, now_ns);
     for (size_t i = 0; i < plan->listener_count; i++)
         if (ends[FIXED + i].revents && page->end_ns == 0)
@@ -241,18 +253,18 @@ static void handle_events(struct page *page, const struct pollfd *ends)
 
 static int run_page_loop(struct page *page)
 {
-    size_t count = FIXED + page->plan->listener_count + PAGE_CONNECTIONS;
-    struct pollfd *ends = calloc(count, sizeof(*ends));
+    page->ends = calloc(FIXED + page->plan->listener_count + PAGE_CONNECTIONS, sizeof(*page->ends));
     page->connections = calloc(PAGE_CONNECTIONS, sizeof(*page->connections));
-    int rc = ends && page->connections ? 0 : -ENOMEM;
+    int rc = page->ends && page->connections ? 0 : -ENOMEM;
     while (rc == 0 && close_ended(page, os_clock_now_ns())) {
-        collect_events(page, ends);
-        if (poll(ends, count, os_clock_wait_ms(next_wakeup_ns(page))) < 0)
-            memset(ends, 0, count * sizeof(*ends)); /* interrupted: time may have passed */
-        handle_events(page, ends);
+        collect_events(page);
+        if (poll(page->ends, page->end_count, os_clock_wait_ms(next_wakeup_ns(page))) < 0)
+            for (size_t i = 0; i < page->end_count; i++)
+                page->ends[i].revents = 0; /* interrupted: time may have passed */
+        handle_events(page);
     }
     free(page->connections);
-    free(ends);
+    free(page->ends);
     return rc;
 }
 

@@ -662,7 +662,7 @@ def test_a_configured_address_that_is_in_use_is_an_error(tmp_path: Path, site: P
     assert done.returncode == 1
     assert f"{config}:3: stats-listen: cannot listen on 127.0.0.1:{port}" in done.stderr
     assert "for the statistics page: Address already in use" in done.stderr
-    assert done.stderr.endswith("or choose another port with --stats-listen\n")
+    assert done.stderr.endswith("stop it, or choose another port\n")
 
 
 @pytest.mark.parametrize("line", ["stats-listen = off", "stats = off"])
@@ -737,6 +737,14 @@ def test_the_process_is_replaced_when_it_ends(running: Server, number: signal.Si
         assert body(page, "/healthz") == b"serving\n"
     assert running.workers() == workers
     assert numbers(page)["counters"]["worker_deaths"] == deaths
+
+
+@one_model
+def test_the_page_is_served_with_few_descriptors(server: ServerFactory) -> None:
+    """poll(2) refuses more elements than descriptors that the process may have."""
+    few = ("sh", "-c", 'ulimit -n 64 && exec "$@"', "sh")
+    running = server("--stats-listen", "127.0.0.1:0", wrapper=few)
+    assert body(page_of(running), "/healthz") == b"serving\n"
 
 
 @one_model
