@@ -254,6 +254,16 @@ static int check(const struct check_options *options, const char *file, const ch
     return status;
 }
 
+/* Whether the path to explain is the first of two arguments: there is no such file, and the other
+ * one is a file or cannot be a path. */
+static bool is_path_first(const struct option_list *arguments)
+{
+    struct stat info;
+    return arguments->count == 2 && stat(arguments->at[0], &info) < 0 &&
+           (arguments->at[1][0] != '/' ||
+            (stat(arguments->at[1], &info) == 0 && S_ISREG(info.st_mode)));
+}
+
 /* Takes the path to explain from the end of the arguments. A single argument that is a file or a
  * folder is what to check, unless -c names that. */
 static const char *take_path(struct check_options *options)
@@ -261,6 +271,11 @@ static const char *take_path(struct check_options *options)
     struct option_list *arguments = &options->arguments;
     const char *last = arguments->count > 0 ? arguments->at[arguments->count - 1] : "";
     struct stat info;
+    if (options->explain && is_path_first(arguments)) {
+        arguments->at[1] = arguments->at[0];
+        arguments->at[0] = last;
+        last = arguments->at[1];
+    }
     if (!options->explain || last[0] != '/' ||
         (arguments->count == 1 && !options->configuration.file && stat(last, &info) == 0))
         return NULL;

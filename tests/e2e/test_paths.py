@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -391,6 +392,9 @@ def test_trace_and_check_name_the_section_with_the_error_page(
     assert f"{tmp_path}/errors-site/404.html" in shown
     shown = weir("check", str(conf), "--explain", "/api/old/x").stdout
     assert f"[path /api/old/**]; error-pages = {old}" in shown
+    for name in (str(conf), os.path.relpath(conf)):
+        shown = weir("check", "--explain", "/api/old/x", name).stdout
+        assert f"[path /api/old/**]; error-pages = {old}" in shown
 
 
 # ---- a whole server ----
