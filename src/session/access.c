@@ -118,7 +118,7 @@ static enum session_access_verdict begin_check(struct session_exchange *x, struc
     if (pending &&
         task_submit(x->thread->shared->tasks, TASK_COMPUTES, TASK_NO_DISK, &check->task)) {
         pending->task = &check->task;
-        x->pending = pending;
+        session_pending_wait(x, pending);
         return SESSION_ACCESS_PENDING;
     }
     if (pending)

@@ -75,21 +75,21 @@ static struct site_entry *find_delta(const struct session_exchange *x, struct si
     return NULL;
 }
 
-void session_delta_choose(struct session_exchange *x, struct site_entry **entry, bool *fresh)
+bool session_delta_choose(struct session_exchange *x, struct site_entry **entry, bool *fresh)
 {
     struct site_compressor *compressor = x->thread->shared->compressor;
     bool is_new;
     if (!x->secure || !session_delta_concerns(x, *entry))
-        return;
+        return false;
     x->dictionary_line = &x->match->dictionary->dictionary_line;
     if (!compressor || *fresh) /* a trace has none; this request publishes a fresh entry */
-        return;
+        return false;
     struct site_entry *delta = find_delta(x, *entry, &is_new);
     if (!delta)
-        return;
+        return false;
     *entry = delta;
     *fresh = is_new;
-    stats_writer_add(&x->thread->stats, STATS_delta_answers, 1);
+    return true;
 }
 
 enum session_publication session_delta_publish(const struct session_exchange *x,

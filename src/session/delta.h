@@ -20,8 +20,9 @@
 bool session_delta_concerns(const struct session_exchange *x, const struct site_entry *entry);
 
 /* A lookup has found *entry for the request below x->match. Announces it as a dictionary, and puts
- * the difference that the client can use in its place. *fresh: it is not published yet. */
-void session_delta_choose(struct session_exchange *x, struct site_entry **entry, bool *fresh);
+ * the difference that the client can use in its place. *fresh: it is not published yet. Returns
+ * whether *entry is a difference. */
+bool session_delta_choose(struct session_exchange *x, struct site_entry **entry, bool *fresh);
 
 /* Publishes the entry that session_delta_choose has left, if it is fresh. Then the compressor gets
  * a file that the client may keep as a dictionary. It gets no entry before, because an entry may

@@ -15,7 +15,7 @@ static void begin_wait(struct session_exchange *x, struct session_pending *pendi
     pending->task = NULL;
     pending->access = x->access;
     pending->verdict = (enum session_access_verdict)x->verdict;
-    x->pending = pending;
+    session_pending_wait(x, pending);
     x->fetches = true;
     session_tally_wait_begins(x->thread);
 }

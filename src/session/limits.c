@@ -83,12 +83,21 @@ size_t session_limits_bytes(unsigned workers)
     return sizeof(struct session_limits_memory) + workers * sizeof(struct session_limits_open);
 }
 
-void session_limits_clear(const struct session_limits *limits)
+void session_limits_clear(struct session_limits *limits)
 {
     struct session_limits_open *own = &limits->memory->open[limits->worker];
+    limits->epoch = atomic_fetch_add(&own->epoch, 1) + 1;
     for (unsigned row = 0; row < SESSION_LIMITS_ROWS; row++)
         for (unsigned i = 0; i < SESSION_LIMITS_PLACES; i++)
             atomic_store_explicit(&own->at[row][i], 0, memory_order_relaxed);
+}
+
+/* Where this process counts its connections. NULL: the worker has died, and its successor counts
+ * from zero. */
+static struct session_limits_open *own_connections(const struct session_limits *limits)
+{
+    struct session_limits_open *own = &limits->memory->open[limits->worker];
+    return atomic_load(&own->epoch) == limits->epoch ? own : NULL;
 }
 
 /* The connections of the address in all workers. Never too few. */
@@ -126,18 +135,16 @@ bool session_limits_admit(const struct session_limits *limits, struct session_pe
     bool admitted =
         (limits->connections == 0 || open_connections(limits, peer) < limits->connections) &&
         take(&limits->memory->connections, peer, limits->connection_interval_ns, now_ns);
-    peer->limited = admitted;
-    if (!admitted)
-        return false;
-    for (unsigned row = 0; row < SESSION_LIMITS_ROWS; row++)
-        atomic_fetch_add_explicit(&limits->memory->open[limits->worker].at[row][peer->place[row]],
-                                  1, memory_order_relaxed);
-    return true;
+    struct session_limits_open *own = own_connections(limits);
+    peer->limited = admitted && own;
+    for (unsigned row = 0; peer->limited && row < SESSION_LIMITS_ROWS; row++)
+        atomic_fetch_add_explicit(&own->at[row][peer->place[row]], 1, memory_order_relaxed);
+    return admitted;
 }
 
 void session_limits_release(const struct session_limits *limits, const struct session_peer *peer)
 {
-    for (unsigned row = 0; peer->limited && row < SESSION_LIMITS_ROWS; row++)
-        atomic_fetch_sub_explicit(&limits->memory->open[limits->worker].at[row][peer->place[row]],
-                                  1, memory_order_relaxed);
+    struct session_limits_open *own = peer->limited ? own_connections(limits) : NULL;
+    for (unsigned row = 0; own && row < SESSION_LIMITS_ROWS; row++)
+        atomic_fetch_sub_explicit(&own->at[row][peer->place[row]], 1, memory_order_relaxed);
 }

@@ -38,8 +38,10 @@ enum {
     SESSION_LIMITS_SAVED_S = 10
 };
 
-/* The connections of one worker, by place. Its threads write. */
+/* The connections of one worker, by place. Its threads write. With `fork` its children write too,
+ * and they may outlive it. They then belong to an earlier epoch, and count no more. */
 struct session_limits_open {
+    _Atomic uint32_t epoch;
     _Atomic uint32_t at[SESSION_LIMITS_ROWS][SESSION_LIMITS_PLACES];
 };
 
@@ -60,6 +62,7 @@ struct session_limits_memory {
 struct session_limits {
     struct session_limits_memory *memory;
     unsigned workers, worker; /* how many, and which this one is */
+    uint32_t epoch;           /* of this worker's connections */
     uint64_t key;
     unsigned connections;            /* at a time; 0: no limit */
     uint64_t connection_interval_ns; /* between new connections, on average; 0: no limit */
@@ -70,8 +73,8 @@ struct session_limits {
 /* The bytes of session_limits_memory for this many workers. */
 size_t session_limits_bytes(unsigned workers);
 
-/* A worker begins: no connection is open in it. */
-void session_limits_clear(const struct session_limits *limits);
+/* A worker begins, and with it an epoch: no connection is open in it. */
+void session_limits_clear(struct session_limits *limits);
 
 /* Finds the places of an address, and sets peer->place. False: it is exempt, or a Unix socket. */
 MUST_USE bool session_limits_locate(const struct session_limits *limits, struct session_peer *peer);

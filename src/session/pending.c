@@ -45,6 +45,14 @@ void session_pending_undo(const struct session_exchange *x, struct session_pendi
         session_pending_drop(x->session, &pending);
 }
 
+void session_pending_wait(struct session_exchange *x, struct session_pending *pending)
+{
+    x->pending = pending;
+    if (x->cache != LOG_CACHE_NONE)
+        pending->cache = x->cache;
+    x->thread->fault = HTTP_FAULT_NONE;
+}
+
 void session_pending_stop(const struct session *s, struct session_pending *pending)
 {
     if (pending->since_ns == 0)

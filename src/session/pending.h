@@ -28,6 +28,7 @@ struct session_pending {
     bool limited, metered; /* as in the exchange, so that it is counted once, and refused again */
     bool refused;          /* a listing was, and the request waits for the page of the 503 */
     bool late;             /* its time is over */
+    uint8_t cache; /* as in the exchange: the lookup is counted; the error page is not there */
     uint64_t retry_ns;
     uint64_t limit_ns;
     uint64_t since_ns;  /* when it began to wait for the disk; 0: it does not */
@@ -45,6 +46,10 @@ struct session_pending *session_pending_begin(const struct session_exchange *x);
 
 /* Undoes session_pending_begin for a request that had not waited before. */
 void session_pending_undo(const struct session_exchange *x, struct session_pending *pending);
+
+/* The answer is pending. The next plan notes the fault of the request again; until then the answer
+ * to another request must not take it. */
+void session_pending_wait(struct session_exchange *x, struct session_pending *pending);
 
 /* How long the request has waited for the disk before it was planned. */
 static inline uint64_t session_pending_waited_ns(const struct session_exchange *x)

@@ -55,8 +55,11 @@ static void answer_published(struct session_exchange *x, struct site_entry *entr
 {
     if (session_trace_of(x->thread))
         session_trace_entry(x, entry, published != SESSION_HEADLESS);
-    stats_writer_add(&x->thread->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
     x->cache = fresh ? LOG_CACHE_MISS : LOG_CACHE_HIT;
+    if (__builtin_expect(x->resumed != NULL, 0) && x->resumed->cache != LOG_CACHE_NONE)
+        x->cache = x->resumed->cache;
+    else
+        stats_writer_add(&x->thread->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
     session_answer_entry(x, entry, fresh);
 }
 
@@ -79,9 +82,10 @@ static bool prefers_markdown(const struct session_exchange *x, const struct site
 /* Answers with a file of a path with dictionaries, or with its difference from one. */
 static void answer_with_dictionary(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
-    session_delta_choose(x, &entry, &fresh);
+    const bool is_delta = session_delta_choose(x, &entry, &fresh);
     const enum session_publication published = session_delta_publish(x, &entry, fresh);
     answer_published(x, entry, fresh, published);
+    stats_writer_add(&x->thread->stats, STATS_delta_answers, is_delta && !x->pending);
 }
 
 /* Answers with a file, or with its page in Markdown if the client prefers that. */
@@ -302,17 +306,12 @@ static void plan_path(struct session_exchange *x)
 
 /* ---- the request ---- */
 
-/* Whether the client waits for a 100 before it sends the body. The server sends no 100. It needs
- * no body, so the final answer comes at once (RFC 9110 section 10.1.1). */
-static bool expects_continue(const struct http_request *request, const char *head,
-                             bool *ret_unknown)
+static __attribute__((noinline)) bool read_expectations(const struct http_request *request,
+                                                        const char *head, bool *ret_unknown)
 {
     struct span value, expectation;
     size_t cursor = 0;
     bool expects = false;
-    *ret_unknown = false;
-    if (request->minor == 0 || !http_request_has(request, HTTP_FIELD_EXPECT))
-        return false;
     while (http_request_next_value(request, head, HTTP_FIELD_EXPECT, &cursor, &value))
         while (http_list_next(&value, &expectation))
             if (span_equal_nocase(expectation, SPAN("100-continue")))
@@ -320,6 +319,16 @@ static bool expects_continue(const struct http_request *request, const char *hea
             else
                 *ret_unknown = true;
     return expects;
+}
+
+/* Whether the client waits for a 100 before it sends the body. The server sends no 100. It needs
+ * no body, so the final answer comes at once (RFC 9110 section 10.1.1). */
+static inline bool expects_continue(const struct http_request *request, const char *head,
+                                    bool *ret_unknown)
+{
+    *ret_unknown = false;
+    return request->minor > 0 && http_request_has(request, HTTP_FIELD_EXPECT) &&
+           read_expectations(request, head, ret_unknown);
 }
 
 static void plan_method(struct session_exchange *x)
@@ -407,6 +416,17 @@ static void plan_end(struct session_exchange *x, const struct http_body *body, b
         session_answer_is_last(x);
 }
 
+/* A request that has waited for its error page is planned again, and is counted already. */
+static void note_fault(struct session_exchange *x, enum http_fault fault)
+{
+    if (__builtin_expect(fault == HTTP_FAULT_NONE, 1))
+        return;
+    if (x->resumed)
+        x->thread->fault = fault;
+    else
+        session_tally_fault(x->thread, fault);
+}
+
 static void plan_answer(struct session_exchange *x)
 {
     if (__builtin_expect(x->site->https_port == 0 && !x->session->tls_wanted, 1) ||
@@ -420,7 +440,7 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
     struct http_body body;
     int status = http_body_begin(&body, x->request, x->head);
     if (status != 0) {
-        session_tally_fault(x->thread, (enum http_fault)body.fault);
+        note_fault(x, (enum http_fault)body.fault);
         answer_and_close(x, (enum http_status)status);
         return;
     }
@@ -428,7 +448,7 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         body.kind = HTTP_BODY_NONE;
     char storage[HTTP_TARGET_MAX];
     status = http_target_resolve(&x->target, x->request, x->head, storage, sizeof(storage));
-    session_tally_fault(x->thread, (enum http_fault)x->target.fault);
+    note_fault(x, (enum http_fault)x->target.fault);
     if (status == HTTP_BAD_REQUEST) {
         answer_and_close(x, HTTP_BAD_REQUEST);
         return;

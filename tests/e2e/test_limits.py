@@ -97,12 +97,15 @@ def test_a_killed_worker_leaves_no_count_behind(server: ServerFactory) -> None:
     held = [from_address(running, "127.0.0.1") for _ in range(2)]
     assert [each.get("/hello.txt").status for each in held] == [200] * 2
     serving = {each.pid for each in running.workers()}
+    orphans = [child for worker in running.workers() for child in worker.children()]  # of `fork`
     for process in running.master.descendants():
         if process.pid in serving:
             os.kill(process.pid, signal.SIGKILL)
     wait_until(lambda: not is_refused(from_address(running, "127.0.0.1")), "it is admitted again")
     for each in held:
         each.close()
+    wait_until(lambda: not any(each.alive for each in orphans), "their processes have ended")
+    wait_until(lambda: not is_refused(from_address(running, "127.0.0.1")), "it is still admitted")
 
 
 @pytest.mark.parametrize("model", ["fork"])

@@ -72,6 +72,24 @@ static void a_successor_of_a_worker_begins_with_no_connection(void **state)
     assert_true(session_limits_admit(&limits, &third, NOW));
 }
 
+/* With `fork` a process for a connection may outlive the worker that has counted it. */
+static void connections_of_a_dead_worker_count_no_more(void **state)
+{
+    (void)state;
+    limits.connections = 2;
+    struct session_peer before = v4(1), late = v4(1), next = v4(1), other = v4(1), third = v4(1);
+    const struct session_limits orphan = limits;
+    assert_true(session_limits_admit(&orphan, &before, NOW));
+    session_limits_clear(&limits);
+    session_limits_release(&orphan, &before);
+    assert_true(session_limits_admit(&orphan, &late, NOW));
+    assert_true(session_limits_admit(&limits, &next, NOW));
+    assert_true(session_limits_admit(&limits, &other, NOW));
+    assert_false(session_limits_admit(&limits, &third, NOW));
+    session_limits_release(&orphan, &late);
+    assert_false(session_limits_admit(&limits, &third, NOW));
+}
+
 static void saves_unused_requests_for_ten_seconds(void **state)
 {
     (void)state;
@@ -232,6 +250,7 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_successor_of_a_worker_begins_with_no_connection, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(connections_of_a_dead_worker_count_no_more, begin, end),
         cmocka_unit_test_setup_teardown(saves_unused_requests_for_ten_seconds, begin, end),
         cmocka_unit_test_setup_teardown(one_request_in_twenty_seconds_is_possible, begin, end),
         cmocka_unit_test_setup_teardown(a_rule_limits_the_requests_of_an_address, begin, end),
