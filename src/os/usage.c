@@ -182,6 +182,18 @@ bool os_usage_find_stuck(pid_t pid, struct os_usage_stuck *ret_stuck)
     return found;
 }
 
+bool os_usage_is_of_user(pid_t pid, uid_t user)
+{
+    char text[TEXT_MAX];
+    uint64_t effective; /* the second number of the line */
+    const char *line = read_proc_file(pid, "status", text) == 0 ? strstr(text, "\nUid:") : NULL;
+    if (!line)
+        return false;
+    struct span rest = span_text(line + sizeof("\nUid:") - 1);
+    (void)span_take_word(&rest);
+    return num_parse_u64(span_take_word(&rest), &effective) && effective == user;
+}
+
 uint64_t os_usage_started(pid_t pid)
 {
     struct os_usage usage;

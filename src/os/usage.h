@@ -41,6 +41,9 @@ struct os_usage_stuck {
 /* Whether such a thread of the process is found. */
 bool os_usage_find_stuck(pid_t pid, struct os_usage_stuck *ret_stuck);
 
+/* Whether the process exists and has this effective user. */
+bool os_usage_is_of_user(pid_t pid, uid_t user);
+
 /* Its `started`, or 0. */
 uint64_t os_usage_started(pid_t pid);
 

@@ -328,20 +328,6 @@ static bool is_planted(DIR *folder, const char *name, uint64_t uid)
     return os_file_stat_at(dirfd(folder), name, &info) < 0 || info.st_uid != uid;
 }
 
-/* Whether the process has this effective user, the second number of the line. */
-static bool has_user(pid_t pid, uint64_t uid)
-{
-    char path[32], text[1024];
-    uint64_t user;
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    const char *line = os_file_read_text(path, text, sizeof(text)) ? strstr(text, "\nUid:") : NULL;
-    if (!line)
-        return false;
-    struct span rest = span_text(line + sizeof("\nUid:") - 1);
-    (void)span_take_word(&rest);
-    return num_parse_u64(span_take_word(&rest), &user) && user == uid;
-}
-
 static void swap_instances(struct stats_instance *a, struct stats_instance *b)
 {
     const struct stats_instance kept = *a;
@@ -361,7 +347,7 @@ size_t stats_snapshot_find_instance(uid_t uid, pid_t pid,
             (pid != 0 ? its_pid != (uint64_t)pid : its_uid != uid) ||
             is_planted(folder, each->d_name, its_uid))
             continue;
-        const bool first = count > 0 && pid != 0 && has_user(pid, its_uid);
+        const bool first = count > 0 && pid != 0 && os_usage_is_of_user(pid, (uid_t)its_uid);
         instances[count] = instance_of(each, its_uid, its_pid);
         if (first)
             swap_instances(&instances[0], &instances[count]);
