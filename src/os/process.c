@@ -65,6 +65,18 @@ unsigned os_process_cpus(pid_t pid)
     return quota == 0 ? 1 : quota < may_run_on ? (unsigned)quota : may_run_on;
 }
 
+int os_process_hold_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        /* The lowest free number, which is `fd`, because those below are open. */
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
 size_t os_process_raise_files(void)
 {
     struct rlimit limit;

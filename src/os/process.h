@@ -25,6 +25,11 @@ uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX]);
  * It is the most that Linux allows by default (fs.nr_open). */
 enum { OS_PROCESS_FILES_MAX = 1024 * 1024 };
 
+/* Opens /dev/null for each of standard input, output and error that is closed, so that no file or
+ * connection gets its number. Reading or writing there fails with EBADF, as if it were closed. 0 or
+ * -errno. Call it before anything is opened. */
+MUST_USE int os_process_hold_standard(void);
+
 /* Raises the soft limit of open files to the hard limit, or changes it to OS_PROCESS_FILES_MAX if
  * that is less. Returns the limit in force, OS_PROCESS_FILES_MAX at most. */
 size_t os_process_raise_files(void);

@@ -4,6 +4,7 @@
  * it, and checks that standard output was written. `weir DIR` is `weir serve DIR`.
  */
 #include "base/nearest.h"
+#include "os/process.h"
 #include "program/command.h"
 #include "program/configuration.h"
 #include "program/version.h"
@@ -110,6 +111,11 @@ static int run(const char *const *words)
 
 int main(int argc, char **argv)
 {
+    const int rc = os_process_hold_standard();
+    if (rc < 0) {
+        fprintf(stderr, "weir: cannot open /dev/null for a closed descriptor: %s\n", strerror(-rc));
+        return PROGRAM_FAILED;
+    }
     program_configuration_init();
     int status = run((const char *const *)argv + (argc > 0));
     if (fflush(stdout) != 0 || ferror(stdout)) {

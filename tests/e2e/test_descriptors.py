@@ -19,6 +19,18 @@ LIMIT = 64
 needs_prlimit = pytest.mark.skipif(not shutil.which("prlimit"), reason="prlimit is not installed")
 
 
+@pytest.mark.parametrize("model", ["epoll", "fork"])
+def test_no_connection_gets_the_number_of_standard_error(server: ServerFactory) -> None:
+    """The program that started the server may have closed its standard descriptors."""
+    running = server(wrapper=("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"))
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").body == b"hello\n"
+        for process in (running.master, *running.master.descendants()):
+            held = process.descriptors()
+            if process.alive:
+                assert [held[number] for number in range(3)] == ["/dev/null"] * 3
+
+
 @needs_prlimit
 def test_the_kernels_table_of_files_has_its_size_before_the_first_client(
     server: ServerFactory,
