@@ -48,8 +48,8 @@ struct report {
 struct child {
     struct child *next; /* in its bucket, or in the list of free elements */
     pid_t pid;
-    bool displaced; /* SIGUSR2 was sent */
     struct session_peer peer;
+    uint64_t displaced_ns; /* SIGUSR2 was sent when it had been idle since then; 0: never */
 };
 
 /* Children do not get this memory (MADV_DONTFORK). So a fork does not copy its page tables, and the
@@ -72,6 +72,7 @@ static struct {
     struct server *server;
     struct model_pump pump;
     bool had_idle_alarm;
+    _Atomic bool displaced; /* its connection ends to make space */
 } child;
 
 /* Of model/pump.h. The children have copies of the descriptor. */
@@ -94,12 +95,18 @@ static void begin_child_drain(void)
 static void continue_child_drain(void)
 {
     if (child.had_idle_alarm) {
-        model_pump_end(&child.pump);
+        (void)model_pump_end(&child.pump);
         return;
     }
     child.had_idle_alarm = true;
-    model_pump_end_idle(&child.pump);
+    (void)model_pump_end_idle(&child.pump);
     set_alarm(child.server->drain_timeout_ns);
+}
+
+static void displace_self(void)
+{
+    if (model_pump_end_idle(&child.pump))
+        atomic_store(&child.displaced, true);
 }
 
 static void handle_in_child(int signal)
@@ -110,9 +117,9 @@ static void handle_in_child(int signal)
     else if (signal == SIGALRM)
         continue_child_drain();
     else if (signal == SIGQUIT)
-        model_pump_end(&child.pump);
+        (void)model_pump_end(&child.pump);
     else if (signal == SIGUSR2)
-        model_pump_end_idle(&child.pump);
+        displace_self();
     else if (model_take_logs(child.server) < 0)
         (void)0; /* the parent reports it */
     errno = saved_errno;
@@ -169,6 +176,8 @@ static _Noreturn void serve_in_child(struct model_reactor *r, int fd, struct ses
     if (os_process_end_with_parent(SIGTERM, parent) == 0 &&
         sigprocmask(SIG_UNBLOCK, &set, NULL) == 0)
         model_pump_serve(&child.pump, &r->loop.thread, origin, r->input);
+    stats_writer_add(&r->loop.thread.stats, STATS_connections_displaced,
+                     atomic_load(&child.displaced));
     os_file_close(fd); /* first, because the client waits for it */
     session_thread_stop(&r->loop.thread);
     _exit(0);
@@ -301,17 +310,18 @@ static uint64_t child_idle_since_ns(struct model_loop *loop, void *who)
 {
     const struct children *c = ((struct model_reactor *)loop)->place;
     const struct child *each = who;
-    return each->pid == 0 || each->displaced
-               ? MODEL_IDLE_NEVER
-               : atomic_load_explicit(&c->report[each - c->all].idle_since_ns,
-                                      memory_order_relaxed);
+    if (each->pid == 0)
+        return MODEL_IDLE_NEVER;
+    const uint64_t since_ns =
+        atomic_load_explicit(&c->report[each - c->all].idle_since_ns, memory_order_relaxed);
+    return since_ns == each->displaced_ns ? MODEL_IDLE_NEVER : since_ns;
 }
 
 static void displace_child(struct model_loop *loop, void *who)
 {
     struct child *each = who;
-    each->displaced = kill(each->pid, SIGUSR2) == 0;
-    stats_writer_add(&loop->thread.stats, STATS_connections_displaced, each->displaced);
+    each->displaced_ns = child_idle_since_ns(loop, each);
+    (void)kill(each->pid, SIGUSR2); /* the child counts it, unless a request has come first */
 }
 
 static const struct model_idle_kind fork_idle = {

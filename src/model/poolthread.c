@@ -204,11 +204,11 @@ void *model_poolthread_serve(void *thread)
 
 /* ---- in the reactor's thread ---- */
 
-void model_poolthread_end(struct model_poolthread *t, void (*end)(struct model_pump *pump))
+void model_poolthread_end(struct model_poolthread *t, bool (*end)(struct model_pump *pump))
 {
     pthread_mutex_lock(&t->lock);
     if (t->pumping)
-        end(&t->pump);
+        (void)end(&t->pump);
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -225,11 +225,8 @@ uint64_t model_poolthread_idle_since_ns(struct model_poolthread *t)
 bool model_poolthread_displace(struct model_poolthread *t)
 {
     pthread_mutex_lock(&t->lock);
-    bool pumping = t->pumping;
-    if (pumping) {
-        t->displaced = true;
-        model_pump_end_idle(&t->pump);
-    }
+    const bool displaced = t->pumping && model_pump_end_idle(&t->pump);
+    t->displaced = displaced;
     pthread_mutex_unlock(&t->lock);
-    return pumping;
+    return displaced;
 }

@@ -24,7 +24,7 @@ struct model_poolthread {
 
     pthread_mutex_t lock; /* guards what is below */
     bool pumping;         /* the pump's descriptor is open */
-    bool displaced;       /* its connection has to make space */
+    bool displaced;       /* its connection ends to make space */
     struct model_pump pump;
 };
 
@@ -62,10 +62,10 @@ void model_poolthread_count_wait(const struct model_threadpool *pool,
 /* ---- in the reactor's thread ---- */
 
 /* Ends the connection that the thread waits with (sticky), if it has one. */
-void model_poolthread_end(struct model_poolthread *t, void (*end)(struct model_pump *pump));
+void model_poolthread_end(struct model_poolthread *t, bool (*end)(struct model_pump *pump));
 
 /* Since when the thread's client has been idle; MODEL_IDLE_NEVER: it has none, or is not idle. */
 uint64_t model_poolthread_idle_since_ns(struct model_poolthread *t);
 
-/* Ends the connection to make space for another. False: the thread has none. */
+/* Ends the connection to make space for another. False: the thread has none that is idle. */
 bool model_poolthread_displace(struct model_poolthread *t);

@@ -50,15 +50,18 @@ void model_pump_init(struct model_pump *pump, int fd, int drain_fd, uint64_t dra
     pump->idle_since_ns = &pump->own_idle_since_ns;
 }
 
-void model_pump_end_idle(struct model_pump *pump)
+bool model_pump_end_idle(struct model_pump *pump)
 {
-    if (atomic_load(&pump->idle))
+    const bool idle = atomic_load(&pump->idle);
+    if (idle)
         (void)shutdown(pump->fd, SHUT_RD); /* fails only when the peer is gone */
+    return idle;
 }
 
-void model_pump_end(struct model_pump *pump)
+bool model_pump_end(struct model_pump *pump)
 {
     (void)shutdown(pump->fd, SHUT_RDWR); /* likewise */
+    return true;
 }
 
 /* ---- time ---- */

@@ -53,7 +53,8 @@ void model_pump_init(struct model_pump *pump, int fd, int drain_fd, uint64_t dra
 void model_pump_serve(struct model_pump *pump, struct session_thread *thread,
                       struct session_origin origin, char *input);
 
-/* End the connection if it is between requests, or in any case. Any thread, or a signal handler,
- * may call them while the descriptor is open. One call is enough, whatever the pump is doing. */
-void model_pump_end_idle(struct model_pump *pump);
-void model_pump_end(struct model_pump *pump);
+/* End the connection if it is between requests, or in any case. True: it ends. Any thread, or a
+ * signal handler, may call them while the descriptor is open. One call is enough, whatever the pump
+ * is doing. */
+bool model_pump_end_idle(struct model_pump *pump);
+bool model_pump_end(struct model_pump *pump);

@@ -54,27 +54,37 @@ static int set_watched(const struct model_reactor *r, enum model_event kind, int
 
 /* ---- accepting ---- */
 
-/* epoll reports connections that wait to be accepted, or stops reporting them. After an error the
- * set has some of the listeners; a second attempt adds the others. */
-static int set_listening(struct model_reactor *r, bool listening)
+/* Goes on after an error. Returns the first one. */
+static int watch_listeners(const struct model_reactor *r, bool watched)
 {
     const int *set = model_loop_listeners(&r->loop);
     int rc = 0;
     if (model_loop_is_passed(&r->loop))
-        rc = set_watched(r, MODEL_EVENT_LISTENER, r->loop.server->passed.fd, listening);
+        rc = set_watched(r, MODEL_EVENT_LISTENER, r->loop.server->passed.fd, watched);
     for (unsigned i = 0; i < r->loop.server->listener_count; i++) {
-        int error = set[i] >= 0 ? set_watched(r, MODEL_EVENT_LISTENER, set[i], listening) : 0;
+        int error = set[i] >= 0 ? set_watched(r, MODEL_EVENT_LISTENER, set[i], watched) : 0;
         rc = rc == 0 ? error : rc;
     }
-    r->listening = listening && rc == 0;
     return rc;
 }
 
 /* A listener that stays in the epoll set would wake the loop again and again. */
 static void stop_listening(struct model_loop *loop)
 {
-    if (reactor_of(loop)->listening)
-        (void)set_listening(reactor_of(loop), false);
+    struct model_reactor *r = reactor_of(loop);
+    if (r->listening)
+        (void)watch_listeners(r, false);
+    r->listening = false;
+}
+
+/* After an error no listener is in the epoll set. */
+static int start_listening(struct model_reactor *r)
+{
+    int rc = watch_listeners(r, true);
+    r->listening = true;
+    if (rc < 0)
+        stop_listening(&r->loop);
+    return rc;
 }
 
 /* Connections that still wait in the channel are for this worker's successor. */
@@ -92,7 +102,7 @@ static void listen_again_when_possible(struct model_reactor *r)
     struct model_loop *loop = &r->loop;
     if (r->listening || !model_loop_may_listen(loop))
         return;
-    int rc = set_listening(r, true);
+    int rc = start_listening(r);
     if (rc < 0)
         model_loop_cannot_accept(loop, -rc);
 }
@@ -133,8 +143,8 @@ static void close_listeners(struct model_reactor *r)
     for (unsigned i = 0; i < loop->server->listener_count && listening; i++)
         if (set[i] >= 0)
             model_loop_accept_rest(loop, set[i], until_ns);
-    if (r->listening && !model_loop_is_passed(loop))
-        (void)set_listening(r, false); /* other processes keep the socket open, and in the set */
+    if (!model_loop_is_passed(loop))
+        stop_listening(loop); /* other processes keep the socket open, and in the set */
     for (unsigned i = 0; i < loop->server->listener_count; i++) {
         os_file_close(set[i]);
         set[i] = -1;
@@ -275,7 +285,7 @@ static int open_reactor(struct model_reactor *r)
     if (rc == 0 && r->loop.index == 0)
         rc = set_watched(r, MODEL_EVENT_SIGNAL, r->loop.server->signal_fd, true);
     if (rc == 0)
-        rc = set_listening(r, true);
+        rc = start_listening(r);
     return rc;
 }
 

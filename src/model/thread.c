@@ -55,7 +55,7 @@ struct slot {
     struct session_origin origin;
     pthread_t id;
     /* The reactor's: */
-    bool displaced; /* it has to make space */
+    bool displaced; /* its connection ends to make space */
     bool joinable;  /* a thread was started, and not joined yet */
     enum warmth warmth;
     int fd; /* that other threads may shut down; -1: none */
@@ -258,12 +258,12 @@ static bool start_client(struct model_reactor *r, int fd, struct session_origin 
     return rc == 0;
 }
 
-static void end_each(struct threads *t, void (*end)(struct model_pump *pump))
+static void end_each(struct threads *t, bool (*end)(struct model_pump *pump))
 {
     CHECK(pthread_mutex_lock(&t->lock) == 0);
     for (unsigned i = 0; i < t->slots_made; i++)
         if (slot_at(t, i)->fd >= 0)
-            end(&slot_at(t, i)->pump);
+            (void)end(&slot_at(t, i)->pump);
     CHECK(pthread_mutex_unlock(&t->lock) == 0);
 }
 
@@ -313,11 +313,8 @@ static void displace_slot(struct model_loop *loop, void *who)
     struct threads *t = threads_of(loop);
     struct slot *slot = who;
     CHECK(pthread_mutex_lock(&t->lock) == 0);
-    slot->displaced = true;
-    if (slot->fd >= 0) {
-        model_pump_end_idle(&slot->pump);
-        stats_writer_add(&loop->thread.stats, STATS_connections_displaced, 1);
-    }
+    slot->displaced = slot->fd >= 0 && model_pump_end_idle(&slot->pump);
+    stats_writer_add(&loop->thread.stats, STATS_connections_displaced, slot->displaced);
     CHECK(pthread_mutex_unlock(&t->lock) == 0);
 }
 

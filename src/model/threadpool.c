@@ -49,6 +49,7 @@
 #include "os/file.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -129,6 +130,10 @@ static void queue_ready(struct model_reactor *r)
     unsigned pushed = count > 0 ? model_queue_push(&pool->queue, pool->ready, count) : 0;
     pool->ready_count = 0;
     stats_writer_add(&r->loop.thread.stats, STATS_queue_entered, pushed);
+    /* The threads go first where connections have to be ended: the kernel may let this thread use
+     * its whole time slice, although it has woken another one. */
+    if (pushed > 0 && model_wheel_next_ns(&r->loop.wheel) <= r->loop.now_ns)
+        (void)sched_yield();
     if (pushed == count)
         return;
     report_full_queue(pool);
@@ -258,7 +263,7 @@ static void drain_pool(struct model_reactor *r)
     model_pump_report_drain(pool->drain_fd);
 }
 
-static void end_pumps(struct model_threadpool *pool, void (*end)(struct model_pump *pump))
+static void end_pumps(struct model_threadpool *pool, bool (*end)(struct model_pump *pump))
 {
     for (unsigned i = 0; i < pool->running; i++)
         model_poolthread_end(&pool->threads[i], end);

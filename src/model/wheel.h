@@ -42,9 +42,9 @@ struct model_wheel_node *model_wheel_next(struct model_wheel *wheel, struct mode
 
 /* The most timers that a loop acts on in one turn. Many deadlines fall into the same tick, such as
  * those of clients that came together. The other clients would wait for all of them. The end of a
- * connection that does not take its answer is the most expensive: the kernel frees up to 128 KiB.
- * Each further turn costs an epoll_wait that does not wait, a small part of 8 such ends. */
-enum { WHEEL_TURN_MAX = 8 };
+ * connection that does not take its answer is the most expensive: the kernel frees up to 64 KiB,
+ * which takes about 50 us. Each further turn costs an epoll_wait that does not wait. */
+enum { WHEEL_TURN_MAX = 2 };
 
 /* Removes and returns one node whose tick has passed, or NULL. The caller repeats it until it
  * returns NULL, or WHEEL_TURN_MAX times; model_wheel_next_ns then tells that more have passed.

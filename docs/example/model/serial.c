@@ -67,11 +67,11 @@ static bool start_client(struct model_reactor *r, int fd, struct session_origin 
     return s->joinable;
 }
 
-static void end_client(struct serial *s, void (*end)(struct model_pump *pump))
+static void end_client(struct serial *s, bool (*end)(struct model_pump *pump))
 {
     CHECK(pthread_mutex_lock(&s->lock) == 0);
     if (s->open)
-        end(&s->pump);
+        (void)end(&s->pump);
     CHECK(pthread_mutex_unlock(&s->lock) == 0);
 }
 
