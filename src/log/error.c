@@ -2,7 +2,8 @@
  *
  * Lines are rare here, so each is formatted on the stack and written at once. It is written even
  * if the process dies the next moment. No lock is needed: a line is one write, and the
- * descriptor's number does not change once other threads run.
+ * descriptor's number does not change once other threads run. On a full disk a write can end inside
+ * a line. All processes that write to the file share this state (log/tail.h).
  */
 #include "log/error.h"
 
@@ -11,6 +12,7 @@
 #include "base/duration.h"
 #include "base/escape.h"
 #include "log/message.h"
+#include "log/tail.h"
 #include "os/clock.h"
 
 #include <assert.h>
@@ -21,6 +23,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static_assert(LOG_ERROR_LINE_MAX <= PIPE_BUF, "a pipe takes a line in one piece");
@@ -28,7 +31,9 @@ static_assert(LOG_ERROR_LINE_MAX <= PIPE_BUF, "a pipe takes a line in one piece"
 static _Atomic int error_fd = STDERR_FILENO;
 static _Atomic int threshold = LOG_INFO;
 static _Atomic unsigned long lost; /* lines for which there was no space */
-static _Atomic bool torn;          /* the last line was not written completely */
+static _Atomic bool torn;          /* the last line was not written completely; not of a file */
+static _Atomic(struct log_tail *) tail; /* of a file; NULL: of anything else */
+static _Atomic uint64_t wait_again_ns;  /* log_tail_claim's */
 
 /* Set before there are threads. */
 static char error_path[PATH_MAX]; /* empty: standard error */
@@ -47,7 +52,18 @@ int log_error_open(const char *path, struct log_file_opening *opening)
 {
     if (path == NULL || !log_file_is_named(path))
         return STDERR_FILENO;
-    return log_file_open(path, opening);
+    const int rc = log_tail_prepare();
+    const int fd = rc < 0 ? rc : log_file_open(path, opening);
+    if (fd >= 0)
+        log_tail_examine(fd);
+    return fd;
+}
+
+static void note_tail(int fd)
+{
+    struct stat st;
+    const bool is_file = fd != STDERR_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    atomic_store(&tail, is_file ? log_tail_of(fd) : NULL);
 }
 
 void log_error_drop(int fd)
@@ -63,6 +79,7 @@ void log_error_use(int fd, const char *path, enum log_level level)
     error_message = fd != STDERR_FILENO ? log_message_kind(path) : LOG_MESSAGE_NONE;
     if (fd != STDERR_FILENO)
         (void)snprintf(error_path, sizeof(error_path), "%s", path);
+    note_tail(fd);
     log_error_drop(atomic_exchange(&error_fd, fd));
 }
 
@@ -77,6 +94,18 @@ const char *log_error_path(void)
     return error_path[0] != '\0' ? error_path : NULL;
 }
 
+int log_error_move(int least)
+{
+    const int fd = atomic_load(&error_fd);
+    if (fd == STDERR_FILENO || fd >= least)
+        return 0;
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
+    if (moved < 0)
+        return -errno;
+    log_error_drop(atomic_exchange(&error_fd, moved));
+    return 0;
+}
+
 int log_error_replace(int fd)
 {
     if (error_path[0] == '\0')
@@ -85,7 +114,10 @@ int log_error_replace(int fd)
     do {
         result = dup3(fd, atomic_load(&error_fd), O_CLOEXEC);
     } while (result < 0 && (errno == EINTR || errno == EBUSY));
-    return result < 0 ? -errno : 0;
+    if (result < 0)
+        return -errno;
+    note_tail(fd);
+    return 0;
 }
 
 /* Writes `2026-11-21T08:00:00.123Z error [4711] ` and returns its length. */
@@ -101,20 +133,40 @@ static size_t put_prefix(char *out, size_t size, enum log_level level)
 }
 
 /* Writes a line, which begins with a newline. That newline is written only when the line before
- * is unfinished. */
+ * is unfinished (*is_torn, which becomes the state of this line). */
+static bool write_after(int fd, const char *line, size_t len, bool *is_torn)
+{
+    const size_t skipped = *is_torn ? 0 : 1;
+    ssize_t written;
+    do {
+        written = write(fd, line + skipped, len - skipped);
+    } while (written < 0 && errno == EINTR);
+    const bool whole = written == (ssize_t)(len - skipped);
+    *is_torn = !whole && (written > 0 || *is_torn);
+    return whole;
+}
+
+static bool write_to_file(int fd, struct log_tail *file_tail, const char *line, size_t len)
+{
+    struct log_tail_turn turn = log_tail_claim(file_tail, &wait_again_ns);
+    bool is_torn = log_tail_needs_newline(&turn, fd);
+    const bool whole = write_after(fd, line, len, &is_torn);
+    log_tail_release(turn, is_torn);
+    return whole;
+}
+
 static bool write_line(const char *line, size_t len)
 {
+    struct log_tail *file_tail = atomic_load(&tail);
     struct pollfd room = { .fd = atomic_load_explicit(&error_fd, memory_order_relaxed),
                            .events = POLLOUT };
     if (poll(&room, 1, 0) != 1)
         return false;
-    const size_t skipped = atomic_exchange(&torn, false) ? 0 : 1;
-    ssize_t written;
-    do {
-        written = write(room.fd, line + skipped, len - skipped);
-    } while (written < 0 && errno == EINTR);
-    const bool whole = written == (ssize_t)(len - skipped);
-    if (!whole && (written > 0 || skipped == 0))
+    if (file_tail != NULL)
+        return write_to_file(room.fd, file_tail, line, len);
+    bool is_torn = atomic_exchange(&torn, false);
+    const bool whole = write_after(room.fd, line, len, &is_torn);
+    if (is_torn)
         atomic_store(&torn, true);
     return whole;
 }
@@ -219,8 +271,10 @@ void log_error_twice(const char *format, ...)
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     log_error(LOG_ERROR, "%s", text);
+    const bool is_same = error_path[0] == '\0' || (error_message == LOG_MESSAGE_JOURNAL &&
+                                                   log_message_is_journal(STDERR_FILENO));
     struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
-    if (error_path[0] != '\0' && poll(&room, 1, 0) == 1)
+    if (!is_same && poll(&room, 1, 0) == 1)
         dprintf(STDERR_FILENO, "weir: %s\n", text);
     errno = saved_errno;
 }

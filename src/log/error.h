@@ -37,6 +37,10 @@ void log_error_divert(void (*hear)(void *context, const char *text), void *conte
 /* The path of the file in use; NULL: standard error. Valid until the next log_error_use. */
 const char *log_error_path(void);
 
+/* Moves the descriptor of the log to a number of at least `least`. For a caller that overwrites the
+ * numbers from 3 on below it. 0 or -errno. Call it in a process that has one thread. */
+MUST_USE int log_error_move(int least);
+
 /* Continues in the file `fd`, which the caller closes; the old file is closed. Standard error stays
  * as it is. Any thread, and a signal handler. 0, or -errno and the old file is kept. */
 MUST_USE int log_error_replace(int fd);

@@ -8,7 +8,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -147,6 +150,17 @@ int log_message_open(const char *setting)
     const int error = errno;
     (void)close(fd);
     return -error;
+}
+
+bool log_message_is_journal(int fd)
+{
+    const char *named = getenv("JOURNAL_STREAM"); /* DEVICE:INODE */
+    char own[64];
+    struct stat status;
+    if (!named || fstat(fd, &status) < 0)
+        return false;
+    (void)snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+    return strcmp(own, named) == 0;
 }
 
 /* ---- datagrams ---- */

@@ -9,8 +9,9 @@
  *   syslog:PATH       another Unix socket
  *   syslog:udp://ADDRESS[:PORT]   port 514 unless given; an IPv6 address is in brackets
  *
- * The master opens the socket, and workers inherit it. No datagram waits for its receiver. A
- * receiver that has made its socket again is found after SIGUSR1, as the new file of a log is.
+ * Each process has a socket of its own, because a process can shut down a socket that it shares.
+ * No datagram waits for its receiver. A receiver that has made its socket again is found after
+ * SIGUSR1, as the new file of a log is.
  *
  * The journal accepts a long entry as a file (memfd). That is not used here, because a line has at
  * most LOG_LINE_MAX bytes, and a socket takes datagrams of more than ten times that size.
@@ -32,6 +33,9 @@ MUST_USE bool log_message_is_valid(const char *setting);
 
 /* Opens a connected socket (CLOEXEC, non-blocking). Returns it or -errno. */
 MUST_USE int log_message_open(const char *setting);
+
+/* Whether systemd has connected the descriptor to its journal (systemd.exec(5), JOURNAL_STREAM). */
+bool log_message_is_journal(int fd);
 
 /* Severities of RFC 5424 section 6.2.1, which the journal uses, too. */
 enum {

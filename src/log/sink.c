@@ -153,14 +153,6 @@ static size_t append(int fd, const struct iovec *pieces, int count, int *error)
     return written > 0 ? (size_t)written : 0;
 }
 
-/* A file that has just been made can have the word of a removed one (log/tail.h). It has no line
- * yet. */
-static bool has_bytes(int fd)
-{
-    struct stat st;
-    return fstat(fd, &st) < 0 || st.st_size > 0;
-}
-
 /* The lines of which the first `written` bytes hold all but the newline, which follows. */
 static uint64_t count_written(const struct log_access *log, size_t written)
 {
@@ -177,7 +169,7 @@ static void write_file(struct log_access *log, int fd)
     char newline = '\n';
     struct log_tail *tail = atomic_load_explicit(&sink->tail, memory_order_relaxed);
     struct log_tail_turn turn = log_tail_claim(tail, &sink->wait_again_ns);
-    bool torn = turn.torn && has_bytes(fd);
+    bool torn = log_tail_needs_newline(&turn, fd);
     const size_t lead = torn ? 1 : 0;
     const struct iovec end = { &newline, 1 };
     const struct iovec pieces[] = { { &newline, lead }, { log->bytes, log->len } };

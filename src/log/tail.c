@@ -125,6 +125,12 @@ struct log_tail_turn log_tail_claim(struct log_tail *tail, _Atomic uint64_t *wai
     return turn;
 }
 
+bool log_tail_needs_newline(const struct log_tail_turn *turn, int fd)
+{
+    struct stat st;
+    return turn->torn && (fstat(fd, &st) < 0 || st.st_size > 0);
+}
+
 /* The word holds another ticket when another writer has taken it, after LOG_TAIL_WAIT_MS. Then the
  * order of the two writes is unknown, and the next writer begins with a newline. */
 void log_tail_release(struct log_tail_turn turn, bool torn)

@@ -33,7 +33,7 @@ struct log_tail {
 struct log_tail_turn {
     struct log_tail *tail;
     uint32_t mine;
-    bool torn; /* begin with a newline: the last line may be unfinished */
+    bool torn; /* the last line may be unfinished */
 };
 
 /* Maps the words. Call it before the processes that share them are forked. 0 or -errno. */
@@ -50,6 +50,10 @@ void log_tail_examine(int fd);
 /* Claims the word. `wait_again_ns` belongs to the process, 0 at first: a claim before that time
  * does not wait. */
 struct log_tail_turn log_tail_claim(struct log_tail *tail, _Atomic uint64_t *wait_again_ns);
+
+/* Whether the writer of this turn begins with a newline. A file that has just been made can have
+ * the word of a removed one. It has no line yet. */
+bool log_tail_needs_newline(const struct log_tail_turn *turn, int fd);
 
 /* Releases it. `torn`: the file's last line is unfinished. */
 void log_tail_release(struct log_tail_turn turn, bool torn);

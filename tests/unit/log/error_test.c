@@ -21,7 +21,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = P_tmpdir "/weir-error-XXXXXX";
@@ -323,6 +325,37 @@ static void lines_of_several_threads_stay_whole(void **state)
     assert_matches("^(" TIME " info \\[[0-9]+\\] thread [a-d] line [0-9]+ of it\n)+$");
 }
 
+/* The files of this process can grow by 10 bytes more. */
+static _Noreturn void tear_a_line(void)
+{
+    const struct rlimit limit = { .rlim_cur = read_log(path) + 10, .rlim_max = RLIM_INFINITY };
+    (void)signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+        _exit(10);
+    log_error(LOG_ERROR, "torn");
+    _exit(read_log(path) == limit.rlim_cur ? 0 : 11);
+}
+
+static void a_line_torn_by_another_process_takes_no_line_with_it(void **state)
+{
+    (void)state;
+    log_error(LOG_ERROR, "first");
+    const pid_t child = fork();
+    int status;
+    assert_true(child >= 0);
+    if (child == 0)
+        tear_a_line();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    log_error(LOG_ERROR, "second");
+    log_error(LOG_ERROR, "third");
+    (void)read_log(path);
+    assert_matches("^" TIME " [^\n]* first\n" /* 10 bytes of the torn line */
+                   "[0-9]{4}-[01][0-9]-[0-3][0-9]\n" TIME " [^\n]* second\n" TIME
+                   " [^\n]* third\n$");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +371,8 @@ int main(void)
         cmocka_unit_test_teardown(lines_go_to_standard_error_without_a_file, close_log),
         cmocka_unit_test_teardown(a_full_pipe_loses_lines_and_reports_how_many, close_log),
         cmocka_unit_test_setup_teardown(lines_of_several_threads_stay_whole, open_log, close_log),
+        cmocka_unit_test_setup_teardown(a_line_torn_by_another_process_takes_no_line_with_it,
+                                        open_log, close_log),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
