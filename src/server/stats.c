@@ -101,7 +101,8 @@ void server_stats_reaped(const struct server_stats *stats, pid_t pid, int status
 {
     if (!stats->segment.header)
         return;
-    count_event(stats, STATS_worker_deaths, !WIFEXITED(status) || WEXITSTATUS(status) != 0);
+    const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    count_event(stats, STATS_worker_deaths, !clean && stats_arena_is_of(&stats->segment, pid));
     (void)stats_arena_settle(&stats->segment, &stats->writer, pid);
 }
 

@@ -40,8 +40,11 @@ void server_stats_use(struct server_stats *stats, const struct config *config, p
  * the arena; STATS_ARENA_NONE when its statistics are off, or there is no memory. */
 unsigned server_stats_reserve(struct server_stats *stats, const struct config *config);
 
-/* After the fork: `pid` is its result. Or a process has ended with `status` of wait(2). */
+/* After the fork: `pid` is its result. */
 void server_stats_forked(const struct server_stats *stats, unsigned arena, pid_t pid);
+
+/* A process has ended with `status` of wait(2). It need not be a worker: the first process of a
+ * container gets those that lost their parent. */
 void server_stats_reaped(const struct server_stats *stats, pid_t pid, int status);
 
 /* In a new worker, before it changes its user: gives up everything but the right to write `arena`

@@ -187,6 +187,15 @@ static uint64_t settle_arena(const struct stats_segment *segment, const struct s
     return lost;
 }
 
+bool stats_arena_is_of(const struct stats_segment *segment, pid_t pid)
+{
+    uint32_t count = atomic_load(&segment->header->arena_count);
+    for (unsigned i = 0; i < count; i++)
+        if (atomic_load(&segment->header->arena[i].owner) == pid)
+            return true;
+    return false;
+}
+
 uint64_t stats_arena_settle(const struct stats_segment *segment, const struct stats_writer *writer,
                             pid_t pid)
 {

@@ -23,6 +23,9 @@ void stats_arena_give(const struct stats_segment *segment, unsigned arena, pid_t
 /* Opens the files of arenas that another master has created. */
 void stats_arena_open_all(struct stats_segment *segment);
 
+/* Whether process `pid` counts in one of the arenas. */
+bool stats_arena_is_of(const struct stats_segment *segment, pid_t pid);
+
 /* Process `pid` has ended: ends in the block of `writer`, which is the master's, what the process
  * had open, and frees its arena. Then does the same for all processes that no longer exist. Returns
  * how many connections were open. */

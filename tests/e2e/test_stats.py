@@ -427,6 +427,24 @@ def epoll(tmp_path: Path, site: Path) -> Iterator[Server]:
         running.stop()
 
 
+@pytest.mark.parametrize("model", ["epoll"])
+def test_only_the_death_of_a_worker_counts_as_one(server: ServerFactory) -> None:
+    """The program that started the server has left it a child."""
+    running = server(wrapper=("sh", "-c", 'sleep 1000 & exec "$@"', "sh"), addresses=1)
+
+    def sleeps() -> list[Process]:
+        return [each for each in running.master.children() if each.comm == "sleep"]
+
+    wait_until(sleeps, "the child has begun to sleep")
+    (child,) = sleeps()
+    os.kill(child.pid, signal.SIGKILL)
+    wait_until(lambda: not Path(f"/proc/{child.pid}").exists(), "the master has waited for it")
+    (worker, *_) = [each for each in running.workers() if each != child]
+    os.kill(worker.pid, signal.SIGKILL)
+    assert wait_for(running, lambda now: now["counters"]["worker_deaths"] > 0)
+    assert read(running.popen.pid)["counters"]["worker_deaths"] == 1
+
+
 def test_the_segment_is_private_and_is_removed_at_the_end(epoll: Server) -> None:
     pid = epoll.master.pid
     assert stat.S_IMODE(segment(pid).stat().st_mode) == 0o700
