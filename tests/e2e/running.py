@@ -110,13 +110,18 @@ class Process:
         """The open sockets by inode. Several processes can hold the same socket."""
         return {link for link in self.descriptors().values() if link.startswith("socket:")}
 
-    def children(self) -> list[Process]:
+    def of_threads(self, name: str) -> list[str]:
+        """What /proc says of each thread in the file of this name. Those that end are left out."""
         found = []
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for task in Path(f"/proc/{self.pid}/task").iterdir():
-                pids = (task / "children").read_text().split()
-                found += [child for pid in pids if (child := Process.of(int(pid)))]
+            for thread in os.listdir(f"/proc/{self.pid}/task"):
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    found.append(Path(f"/proc/{self.pid}/task/{thread}/{name}").read_text())
         return found
+
+    def children(self) -> list[Process]:
+        pids = " ".join(self.of_threads("children")).split()
+        return [child for pid in pids if (child := Process.of(int(pid)))]
 
     def descendants(self) -> list[Process]:
         found = []
@@ -172,15 +177,19 @@ class Server:
             raise AssertionError(f"it did not stop in {LIMIT_S} s: {self.messages()}") from None
 
     def kill(self) -> None:
-        for process in [*self.master.descendants(), self.master]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
+        if master := Process.of(self.popen.pid):
+            for process in [*master.descendants(), master]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
         self.popen.wait()
 
     def stop(self) -> None:
-        """Stops the server as an operator does, and checks that no process is left."""
-        if self.popen.poll() is None:
-            self.seen.update(self.master.descendants())
+        """Stops the server as an operator does, and checks that no process is left.
+
+        A server that the test has asked to stop may end meanwhile.
+        """
+        if master := Process.of(self.popen.pid):
+            self.seen.update(master.descendants())
             self.signal(signal.SIGTERM)
         status = self.wait()
         assert status == 0, f"exit status {status}: {self.messages()}"

@@ -144,11 +144,7 @@ def test_the_kernel_starts_no_worker_thread(rings: ServerFactory, site: Path) ->
     running = rings()
     with Load(running.address, "/big.bin", content, clients=8, keep=True) as load:
         load.wait_for(200)
-        names = {
-            task.read_text().strip()
-            for worker in running.workers()
-            for task in Path(f"/proc/{worker.pid}/task").glob("*/comm")
-        }
+        names = [name for worker in running.workers() for name in worker.of_threads("comm")]
         count = load.stop()
     assert (count.wrong, count.cut, count.unanswered) == ([], 0, 0)
     assert not [name for name in names if name.startswith("iou-")]
