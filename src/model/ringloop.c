@@ -73,14 +73,23 @@ static void stop_listener(struct model_ringloop *r, size_t number)
     model_ring_cancel(&r->ring, what, model_ringloop_about(ABOUT_NOTHING, 0));
 }
 
+/* For each connection the kernel wakes one of the rings that accept. That may be the ring of a
+ * process that waits for a disk and never accepts again. It wakes all that only wait for a report.
+ */
+static bool may_accept_many(const struct model_loop *loop)
+{
+    return !loop->server->has_stuck_waiter &&
+           atomic_load_explicit(&loop->live, memory_order_relaxed) + MANY_FROM <=
+               loop->connections_max;
+}
+
 /* Once for each turn: accepts from every listener, while there is capacity. */
 static void keep_listening(struct model_ringloop *r)
 {
     struct model_loop *loop = &r->loop;
     if (!model_loop_may_listen(loop))
         return;
-    bool many = atomic_load_explicit(&loop->live, memory_order_relaxed) + MANY_FROM <=
-                loop->connections_max;
+    const bool many = may_accept_many(loop);
     for (unsigned i = 0; i < loop->server->listener_count; i++) {
         const struct model_ringlistener *listener = &r->listeners[i];
         if (listener->accepting && !many)

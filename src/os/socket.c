@@ -184,7 +184,7 @@ static int set_address_options(int fd, const struct os_socket_address *address,
 }
 
 /* What os_socket_lift_unsent lifts. More than most answers, so that their clients cause no call. */
-enum { UNSENT_MAX = 128 * 1024 };
+enum { UNSENT_MAX = 64 * 1024 };
 
 /* Accepted sockets inherit these options: no connection needs a setsockopt. */
 static int set_tcp_options(int fd, const struct os_socket_options *options)
@@ -217,13 +217,23 @@ int os_socket_connect(const char *path)
     return rc < 0 ? rc : connect_unix(&address);
 }
 
-int os_socket_unlink(const char *path)
+struct os_socket_file os_socket_file_at(const char *path)
+{
+    struct stat file;
+    if (lstat(path, &file) < 0)
+        return (struct os_socket_file){ 0 };
+    return (struct os_socket_file){ .device = file.st_dev, .inode = file.st_ino };
+}
+
+int os_socket_unlink(const char *path, const struct os_socket_file *own)
 {
     struct stat file;
     if (lstat(path, &file) < 0)
         return -errno;
     if (!S_ISSOCK(file.st_mode))
         return -ENOTSOCK;
+    if (own && (file.st_dev != own->device || file.st_ino != own->inode))
+        return -ESTALE;
     return unlink(path) < 0 ? -errno : 0;
 }
 
@@ -238,7 +248,7 @@ static int remove_stale(const struct os_socket_address *address)
         return -EADDRINUSE;
     struct sockaddr_un un;
     memcpy(&un, &address->storage, sizeof(un));
-    return os_socket_unlink(un.sun_path);
+    return os_socket_unlink(un.sun_path, NULL);
 }
 
 static int bind_address(int fd, const struct os_socket_address *address)

@@ -80,8 +80,19 @@ MUST_USE int os_socket_tune(int fd, const struct os_socket_options *options);
  * of the listener is full. */
 MUST_USE int os_socket_connect(const char *path);
 
-/* Removes the file of a Unix socket. 0, -ENOTSOCK for a file of another type, or another -errno. */
-int os_socket_unlink(const char *path);
+/* A file of a Unix socket. Zeroed: it is not known. */
+struct os_socket_file {
+    dev_t device;
+    ino_t inode;
+};
+
+/* The file that is at the path now. Zeroed: there is none. Call it when the socket is bound. */
+struct os_socket_file os_socket_file_at(const char *path);
+
+/* Removes the file of a Unix socket. Another process may have made one at the path: only `own` is
+ * removed; NULL: any. 0 or -errno. -ENOTSOCK: the file has another type. -ESTALE: it is not `own`.
+ */
+int os_socket_unlink(const char *path, const struct os_socket_file *own);
 
 /* The address of a listener, with the port that the kernel picked for port 0. */
 MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);
@@ -97,7 +108,7 @@ uint64_t os_socket_drops(int listener_fd);
  * port was asked for. 1: it had been shut down. 0: it had not. -errno: it does not listen. */
 MUST_USE int os_socket_mend(int listener_fd, const struct os_socket_address *chosen, int backlog);
 
-/* The kernel takes at most 128 KiB of output that it cannot send yet, and the bytes that are on
+/* The kernel takes at most 64 KiB of output that it cannot send yet, and the bytes that are on
  * their way. This call lifts the limit of a connection: fewer and larger sends cost less CPU time.
  * It is for clients that have read some of an answer. A client that reads nothing would otherwise
  * cost 4 MB of kernel memory, and the time to fill it. A Unix socket ignores the call. */

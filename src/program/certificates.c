@@ -20,22 +20,6 @@ static void print_warning(const struct place *place, const char *text, unsigned 
     ++*warnings;
 }
 
-static void check_hosts(const struct place *place, const struct tls_identity *identity,
-                        unsigned *warnings)
-{
-    char text[TLS_WHY_MAX];
-    for (const char *const *host = place->site->hosts; *host; host++) {
-        if (tls_identity_covers(identity, span_text(*host)))
-            continue;
-        (void)snprintf(
-            text, sizeof(text),
-            "the certificate %s does not cover the host %s of site %s. Clients refuse it "
-            "there. Have one issued for all hosts of the site.",
-            place->pair.certificate, *host, place->site->name);
-        print_warning(place, text, warnings);
-    }
-}
-
 static void check_end(const struct place *place, const struct tls_identity *identity, int64_t now_s,
                       unsigned *warnings)
 {
@@ -47,8 +31,8 @@ static void check_end(const struct place *place, const struct tls_identity *iden
                        place->pair.certificate, (double)left_s / VIEW_DAY_S);
         print_warning(place, text, warnings);
     }
-    printf("site %s: %s matches its key and is valid until %.10s, for", place->site->name,
-           place->pair.certificate, end);
+    printf("site %s: %s matches its key and %s %.10s, for", place->site->name,
+           place->pair.certificate, left_s >= 0 ? "is valid until" : "ended at", end);
     for (char *const *name = identity->names; *name; name++)
         printf("%s %s", name == identity->names ? "" : ",", *name);
     printf("\n");
@@ -64,9 +48,8 @@ static void check_place(const struct place *place, unsigned *errors, unsigned *w
         ++*errors;
         return;
     }
-    for (unsigned i = 0; tls_identity_warning(identity, i, now_s, why); i++)
+    for (unsigned i = 0; server_tls_warning(place->site, identity, i, now_s, why); i++)
         print_warning(place, why, warnings);
-    check_hosts(place, identity, warnings);
     check_end(place, identity, now_s, warnings);
     tls_identity_free(identity);
 }

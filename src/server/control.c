@@ -42,9 +42,11 @@ struct server_control {
     bool paused;
     uint64_t again_ns; /* accepting pauses until then; 0: no pause */
     bool automatic;    /* the path contains this process's id */
+    bool borrowed;     /* the socket is a predecessor's, which may continue to serve */
     const struct server_control_command *commands;
     void *context;
     char path[SERVER_RUNTIME_MAX];
+    struct os_socket_file file;
     struct server_control_client clients[SERVER_CONTROL_CLIENTS];
 };
 
@@ -61,7 +63,7 @@ static int listen_at(const char *path)
     rc = fd < 0 ? fd : os_socket_listen(fd, BACKLOG);
     if (fd >= 0 && rc < 0) {
         close(fd);
-        (void)os_socket_unlink(path);
+        (void)os_socket_unlink(path, NULL);
     }
     return rc < 0 ? rc : fd;
 }
@@ -113,7 +115,8 @@ int server_control_open(struct server_control **ret_control, const char *where, 
     for (int i = 0; i < SERVER_CONTROL_CLIENTS; i++)
         c->clients[i].fd = -1;
     int rc = find_path(c, where);
-    if (rc == 0 && inherited_fd >= 0 && reuse_socket(inherited_fd, c->path) == 0)
+    c->borrowed = rc == 0 && inherited_fd >= 0 && reuse_socket(inherited_fd, c->path) == 0;
+    if (c->borrowed)
         c->fd = inherited_fd;
     else if (inherited_fd >= 0)
         close(inherited_fd);
@@ -124,6 +127,7 @@ int server_control_open(struct server_control **ret_control, const char *where, 
         free(c);
         return rc;
     }
+    c->file = os_socket_file_at(c->path);
     *ret_control = c;
     return 0;
 }
@@ -379,10 +383,28 @@ void server_control_finish(struct server_control *control, const char *request, 
             finish_request(&control->clients[i], good, now_ns);
 }
 
-void server_control_pause(struct server_control *control, bool paused)
+void server_control_pause(struct server_control *control)
+{
+    if (control && !control->automatic)
+        control->paused = true;
+}
+
+void server_control_continue(struct server_control *control)
+{
+    if (!control || !control->paused)
+        return;
+    control->paused = false;
+    /* It listens already. With the call, SO_PEERCRED names this process to clients again. */
+    const int rc = os_socket_listen(control->fd, BACKLOG);
+    if (rc < 0)
+        log_error(LOG_WARNING, "%s names another process to clients: %s", control->path,
+                  strerror(-rc));
+}
+
+void server_control_keep(struct server_control *control)
 {
     if (control)
-        control->paused = paused;
+        control->borrowed = false;
 }
 
 int server_control_listener(const struct server_control *control)
@@ -392,14 +414,23 @@ int server_control_listener(const struct server_control *control)
 
 /* ---- the end ---- */
 
+/* A successor may have the socket of a fixed path. Its configuration may also name another path. */
+static bool is_left(const struct server_control *control)
+{
+    const int fd = control->automatic ? -ECONNREFUSED : os_socket_connect(control->path);
+    if (fd >= 0)
+        close(fd);
+    return fd == -ECONNREFUSED;
+}
+
 void server_control_retire(struct server_control *control)
 {
     if (!control || control->fd < 0)
         return;
-    if (control->automatic) /* a fixed path belongs to the successor already */
-        (void)os_socket_unlink(control->path);
     close(control->fd);
     control->fd = -1;
+    if (is_left(control))
+        (void)os_socket_unlink(control->path, &control->file);
 }
 
 void server_control_leave(struct server_control *control)
@@ -416,7 +447,7 @@ void server_control_leave(struct server_control *control)
 
 void server_control_close(struct server_control *control)
 {
-    if (control && control->fd >= 0)
-        (void)os_socket_unlink(control->path); /* an error means that it is gone already */
+    if (control && control->fd >= 0 && !control->borrowed)
+        (void)os_socket_unlink(control->path, &control->file); /* an error: it is not ours */
     server_control_leave(control);
 }

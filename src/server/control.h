@@ -70,9 +70,16 @@ void server_control_report(struct server_control *control, const char *request, 
 void server_control_finish(struct server_control *control, const char *request, bool good,
                            uint64_t now_ns);
 
-/* Accepts no new clients (true), or accepts them again (false). Used while a successor starts that
- * will use the same socket. Accepts NULL. */
-void server_control_pause(struct server_control *control, bool paused);
+/* Accepts no new clients while a successor starts, if it will use the same socket: that of a fixed
+ * path. Accepts NULL. */
+void server_control_pause(struct server_control *control);
+
+/* Accepts them again: the successor has failed. Accepts NULL. */
+void server_control_continue(struct server_control *control);
+
+/* The socket of a predecessor belongs to this process from now on, because it serves. Until then
+ * its file stays at the end. Accepts NULL. */
+void server_control_keep(struct server_control *control);
 
 /* The listening socket if its path is fixed, so that a successor has to use the same socket;
  * else -1. Accepts NULL. */
@@ -82,7 +89,8 @@ int server_control_listener(const struct server_control *control);
  * the end. Accepts NULL. */
 void server_control_retire(struct server_control *control);
 
-/* Closes everything and removes the socket file. Accepts NULL. */
+/* Closes everything and removes the socket file, unless it is still a predecessor's. Accepts
+ * NULL. */
 void server_control_close(struct server_control *control);
 
 /* For a child process: closes the descriptors and leaves the file. Accepts NULL. */

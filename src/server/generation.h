@@ -48,7 +48,8 @@ struct server_generation {
     struct server_sitefiles sitefiles;
     struct server_sandbox sandbox; /* of the workers, as they have reported it */
     unsigned workers, threads;
-    struct server_slot *slots; /* one for each worker */
+    unsigned worker_sets, sets; /* of sockets: for each worker, and in all (at least 1) */
+    struct server_slot *slots;  /* one for each worker */
     struct server_listeners listeners;
     bool *listener_tls;               /* which columns of their layout are for TLS */
     struct server_dispatch *dispatch; /* where the master accepts; or NULL */
@@ -88,12 +89,12 @@ struct server_generation *server_generation_new(struct config_store *store,
 /* Marks it as failed, with `text` as the reason unless it has one already. */
 void server_generation_fail(struct server_generation *g, const char *text);
 
+/* The same with "cannot <what>: <the error>". Returns `rc`, which is -errno. */
+int server_generation_cannot(struct server_generation *g, const char *what, int rc);
+
 /* Starts its workers. They must be ready at `limit_ns` (monotonic; 0: no limit). */
 void server_generation_start(struct server_generation *g, struct server_addresses *addresses,
                              const struct server_generation_host *host, uint64_t limit_ns);
-
-/* Whether every worker is ready. */
-bool server_generation_is_ready(const struct server_generation *g);
 
 /* Starts to listen, has the workers serve, and switches to the error log of its configuration. 0,
  * or -errno, and then it has failed. */
@@ -106,25 +107,12 @@ void server_generation_drain(struct server_generation *g, struct server_addresse
 /* The same, but answers under way are cut off. */
 void server_generation_end(struct server_generation *g, struct server_addresses *addresses);
 
-/* Opens its logs again, and passes them to the workers. */
-void server_generation_rotate_logs(struct server_generation *g,
-                                   struct server_logs_rotation *rotation);
-
-/* Reads the messages of the workers. Call it when ready_pipe[0] is readable. */
-void server_generation_read(struct server_generation *g);
-
-/* A process has ended. Returns whether it was one of these workers. */
-bool server_generation_reap(struct server_generation *g, pid_t pid, int status);
-
 /* Does what is due: replaces dead workers, kills workers that are past their limit. */
 void server_generation_tick(struct server_generation *g, struct server_addresses *addresses,
                             const struct server_generation_host *host);
 
 /* When the next tick is due; UINT64_MAX: never. */
 uint64_t server_generation_due_ns(const struct server_generation *g);
-
-/* Whether no worker is left, and none will be started for connections that wait. */
-bool server_generation_is_gone(const struct server_generation *g);
 
 /* In a worker of another generation: closes everything of this one except the listeners. */
 void server_generation_leave(struct server_generation *g);

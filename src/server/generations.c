@@ -5,6 +5,7 @@
 #include "os/clock.h"
 #include "os/interface.h"
 #include "server/capacity.h"
+#include "server/crew.h"
 #include "server/page.h"
 #include "server/resources.h"
 
@@ -12,8 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define CHECK_NS DURATION_SECOND
 
 unsigned server_generations_count(const struct server_generation *first)
 {
@@ -40,7 +39,7 @@ void server_generations_act(struct server_generation *first, int fd)
 {
     for (struct server_generation *g = first; g; g = g->next) {
         if (fd == g->ready_pipe[0])
-            server_generation_read(g);
+            server_crew_read(g);
         if (g->dispatch && fd == server_dispatch_fd(g->dispatch))
             server_dispatch_act(g->dispatch);
     }
@@ -53,29 +52,12 @@ static void mend_addresses(const struct server_addresses *addresses)
         server_address_mend(a);
 }
 
-/* Replaces workers that have died without an end: a thread still waits for a disk, so the kernel
- * reports no death. */
-static void replace_lost_workers(struct server_generation *g,
-                                 const struct server_addresses *addresses, uint64_t now_ns)
-{
-    if (g->state != GENERATION_SERVING || now_ns < g->check_ns)
-        return;
-    g->check_ns = now_ns + CHECK_NS;
-    for (unsigned i = 0; i < g->workers; i++) {
-        if (!server_slot_is_lost(&g->slots[i], now_ns))
-            continue;
-        if (g->dispatch)
-            server_dispatch_down(g->dispatch, i);
-        server_slot_plan_restart(&g->slots[i], now_ns);
-        mend_addresses(addresses);
-    }
-}
-
 void server_generations_tick(struct server_generation *first, struct server_addresses *addresses,
                              const struct server_generation_host *host)
 {
     for (struct server_generation *g = first; g; g = g->next) {
-        replace_lost_workers(g, addresses, os_clock_now_ns());
+        if (server_crew_forget_lost(g, addresses, os_clock_now_ns()))
+            mend_addresses(addresses);
         server_generation_tick(g, addresses, host);
     }
 }
@@ -86,8 +68,6 @@ uint64_t server_generations_due_ns(const struct server_generation *first)
     for (const struct server_generation *g = first; g; g = g->next) {
         uint64_t its = server_generation_due_ns(g);
         due = its < due ? its : due;
-        if (g->state == GENERATION_SERVING && g->check_ns < due)
-            due = g->check_ns;
     }
     return due;
 }
@@ -96,7 +76,7 @@ void server_generations_reap(struct server_generation *first,
                              const struct server_addresses *addresses, pid_t pid, int status)
 {
     struct server_generation *g = first;
-    while (g && !server_generation_reap(g, pid, status))
+    while (g && !server_crew_reap(g, pid, status))
         g = g->next;
     if (g)
         mend_addresses(addresses);
@@ -109,7 +89,7 @@ void server_generations_remove_gone(struct server_generation **first,
     struct server_generation **link = first;
     while (*link) {
         struct server_generation *g = *link;
-        if (g->state != GENERATION_DRAINING || !server_generation_is_gone(g)) {
+        if (g->state != GENERATION_DRAINING || !server_crew_is_gone(g)) {
             link = &g->next;
             continue;
         }
@@ -126,7 +106,7 @@ unsigned server_generations_rotate_logs(struct server_generation *first,
     struct server_logs_rotation rotation = { 0 };
     struct server_logs_message own = server_logs_rotate_own(&first->logs, &rotation);
     for (struct server_generation *g = first; g; g = g->next)
-        server_generation_rotate_logs(g, &rotation);
+        server_crew_rotate_logs(g, &rotation);
     server_logs_pass(&page->logs, page->pid, &own, &rotation);
     server_logs_rotation_report(&rotation);
     server_logs_rotation_end(&rotation);

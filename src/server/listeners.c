@@ -13,40 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *cure_of(const char *where, int error)
-{
-    switch (error) {
-    case EADDRINUSE:
-        return "; another process listens there (`ss -lp` shows which): stop it, or choose another "
-               "port with --";
-    case EACCES:
-        return "; a port below 1024 needs privileges: start as root with --user, or choose a "
-               "higher port with --";
-    case EADDRNOTAVAIL:
-        return "; this machine has no such address";
-    case ENOENT:
-        return span_starts(span_text(where), SPAN("unix:"))
-                   ? "; make the folder of the socket, or choose another path"
-                   : "; the kernel has no such congestion control: choose one of "
-                     "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    default:
-        return "";
-    }
-}
-
-/* `label` is the start of the message (config_read_label), or "". */
-static int report_listen_failure(const char *label, const char *where, bool page, int rc)
-{
-    const char *cure = cure_of(where, -rc);
-    bool ends_with_option = span_ends(span_text(cure), SPAN("--"));
-    log_error(LOG_ERROR, "%scannot listen on %s%s: %s%s%s", label, where,
-              page ? " for the statistics page" : "", os_socket_reason(rc), cure,
-              !ends_with_option ? ""
-              : page            ? "stats-listen"
-                                : "listen");
-    return rc;
-}
-
 /* ---- addresses ---- */
 
 static struct server_address *find_got(const struct server_addresses *addresses,
@@ -113,7 +79,7 @@ static int move_sockets(struct server_address *address, const struct server_addr
         int fd = fcntl(from->fd[i], F_DUPFD_CLOEXEC, 0);
         rc = server_address_add_socket(address, fd < 0 ? -errno : fd);
     }
-    address->listening = address->count;
+    address->served = address->listening = address->count;
     return rc == 0 && address->count == 0 ? -EADDRINUSE : rc;
 }
 
@@ -151,6 +117,8 @@ static int open_first_socket(struct server_address *address,
         rc = os_socket_local(address->fd[0], &address->got);
     if (rc == 0 && !os_socket_url(&address->got, address->url, sizeof(address->url)))
         rc = -ENAMETOOLONG;
+    if (rc == 0)
+        server_address_note_file(address);
     if (rc == 0 && server_address_is_unix(address) &&
         address->listening ==
             0) { /* if nothing listens, another server removes the file as stale */
@@ -168,9 +136,9 @@ static void remove_address(struct server_addresses *addresses, struct server_add
     *link = address->next;
     for (size_t i = 0; i < address->count; i++)
         os_file_close(address->fd[i]);
-    if (server_address_is_unix(address) && address->url[0] && !address->managed &&
-        !addresses->handed_over && !is_moving(addresses, address))
-        (void)os_socket_unlink(address->url + strlen("unix:")); /* an error: it is gone already */
+    if (!address->managed && !addresses->handed_over &&
+        !(addresses->borrowed && address->adopted) && !is_moving(addresses, address))
+        server_address_remove_file(address);
     free(address->fd);
     free(address);
 }
@@ -255,7 +223,7 @@ static int take_managed(struct server_listeners *l, struct server_addresses *add
     for (struct server_address *a = addresses->first; a && rc == 0; a = a->next) {
         rc = a->managed ? use_address(l, addresses, a, sets, congestion) : 0;
         if (rc < 0)
-            (void)report_listen_failure("", a->url, l->page, rc);
+            (void)server_address_report(NULL, a->url, l->page, rc);
         l->count += a->managed && rc == 0;
     }
     if (rc < 0)
@@ -282,7 +250,7 @@ static int open_text(struct server_listeners *l, struct server_addresses *addres
         int rc = open_place(l, addresses, &places[i], sets, congestion);
         bool spare = may_lack || (places[i].optional && (opened > 0 || i + 1 < count));
         if (rc < 0 && (!is_missing(rc) || !spare))
-            return report_listen_failure(label, places[i].address, l->page, rc);
+            return server_address_report(label, places[i].address, l->page, rc);
         opened += rc == 0;
         l->count++;
     }
@@ -330,16 +298,17 @@ static int adopt_socket(struct server_addresses *addresses,
         address = add_address(addresses, &socket->address);
         if (!address)
             return -ENOMEM;
-        address->adopted = true;
+        address->adopted = addresses->borrowed = true;
         address->managed = socket->managed;
         address->got = socket->address;
         if (socket->any_port)
             os_socket_forget_port(&address->asked);
         if (!os_socket_url(&address->got, address->url, sizeof(address->url)))
             return -ENAMETOOLONG;
+        server_address_note_file(address);
     }
     int rc = server_address_add_socket(address, socket->fd);
-    address->listening = address->count;
+    address->served = address->listening = address->count;
     return rc;
 }
 
@@ -355,6 +324,7 @@ int server_listeners_adopt(struct server_addresses *addresses,
 
 void server_listeners_close_unused(struct server_addresses *addresses)
 {
+    addresses->borrowed = false;
     struct server_address *next;
     for (struct server_address *a = addresses->first; a; a = next) {
         next = a->next;
@@ -376,16 +346,28 @@ void server_listeners_close_all(struct server_addresses *addresses)
 
 /* ---- serving ---- */
 
+/* First claims every address: another process may have begun to listen there. */
 int server_listeners_begin(struct server_listeners *listeners, const char *congestion,
                            uint64_t send_timeout_ns)
 {
-    for (size_t i = 0; i < listeners->count; i++) {
-        struct server_address *address = listeners->each[i].address;
-        int rc = address ? server_address_begin(address, congestion, send_timeout_ns) : 0;
-        if (rc < 0)
-            return report_listen_failure("", address->url, listeners->page, rc);
+    for (int claimed = 0; claimed < 2; claimed++) {
+        for (size_t i = 0; i < listeners->count; i++) {
+            struct server_address *address = listeners->each[i].address;
+            int rc = !address  ? 0
+                     : claimed ? server_address_begin(address, congestion, send_timeout_ns)
+                               : server_address_claim(address);
+            if (rc < 0)
+                return server_address_report(NULL, address->url, listeners->page, rc);
+        }
     }
     return 0;
+}
+
+void server_listeners_serve(const struct server_listeners *listeners)
+{
+    for (size_t i = 0; i < listeners->count; i++)
+        if (listeners->each[i].address)
+            server_address_serve(listeners->each[i].address);
 }
 
 void server_listeners_close(struct server_listeners *listeners, struct server_addresses *addresses)

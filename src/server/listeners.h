@@ -31,6 +31,8 @@ struct server_addresses {
     const struct server_listeners *reserved; /* listeners of the other kind that stay in use: their
                                                 sockets cannot move here; NULL: none */
     bool handed_over;                        /* a successor serves them: socket files stay */
+    bool borrowed;         /* a predecessor still serves those that were adopted: likewise */
+    bool has_stuck_waiter; /* a worker that was given up may still wait for their connections */
 };
 
 /* Takes the listeners that another process opened, those of the statistics page into the other
@@ -39,8 +41,8 @@ struct server_addresses {
 MUST_USE int server_listeners_adopt(struct server_addresses *addresses,
                                     const struct server_inherited *inherited);
 
-/* Closes adopted listeners that no generation uses, and logs each. Call it after the first
- * generation. */
+/* The first generation serves: the adopted listeners belong to this process now. Closes those that
+ * no generation uses, and logs each. */
 void server_listeners_close_unused(struct server_addresses *addresses);
 
 /* Closes all that is left. */
@@ -82,6 +84,10 @@ MUST_USE int server_listeners_open(struct server_listeners *listeners,
  * keeps the output little longer than `send_timeout_ns`. 0 or -errno, reported in the error log. */
 MUST_USE int server_listeners_begin(struct server_listeners *listeners, const char *congestion,
                                     uint64_t send_timeout_ns);
+
+/* From now on the workers accept from all sockets. A group that is closed before that gets its
+ * former size. */
+void server_listeners_serve(const struct server_listeners *listeners);
 
 /* Ends the use of the addresses. An address that no other generation uses is closed here, and its
  * socket file removed; workers that inherited it may still empty its backlog. Idempotent. */

@@ -58,6 +58,21 @@ static const char *cure_of(const struct log_file_opening *opening, int error, co
     return strcmp(opening->why, strerror(-error)) == 0 ? cure : "";
 }
 
+/* Standard error that systemd has connected to its journal is a stream that all processes share.
+ * Entries of the journal are better: each process has its own socket, and each line a severity. */
+static int open_error(struct server_logs *logs, const char *setting,
+                      struct log_file_opening *opening)
+{
+    logs->error_log = setting;
+    if (!log_file_is_named(setting) && log_message_is_journal(STDERR_FILENO)) {
+        int fd = log_error_open("journal", NULL);
+        logs->error_log = fd >= 0 ? "journal" : setting;
+        if (fd >= 0)
+            return fd;
+    }
+    return log_error_open(setting, opening);
+}
+
 int server_logs_open(struct server_logs *logs, const struct config_store *store, char *why,
                      size_t size)
 {
@@ -65,7 +80,7 @@ int server_logs_open(struct server_logs *logs, const struct config_store *store,
     struct log_file_opening opening = opening_for(config);
     char label[CONFIG_ORIGIN_MAX];
     logs->config = config;
-    logs->error_fd = log_error_open(config->error_log, &opening);
+    logs->error_fd = open_error(logs, config->error_log, &opening);
     if (logs->error_fd < 0) {
         config_read_label(store, SETTING_error_log, 0, label);
         snprintf(why, size, "%scannot open the error log %s: %s%s", label, config->error_log,
@@ -87,9 +102,42 @@ int server_logs_open(struct server_logs *logs, const struct config_store *store,
 void server_logs_use_error(struct server_logs *logs)
 {
     if (logs->error_fd >= 0)
-        log_error_use(logs->error_fd, logs->config->error_log,
-                      log_level_of(logs->config->log_level));
+        log_error_use(logs->error_fd, logs->error_log, log_level_of(logs->config->log_level));
     logs->error_fd = -1;
+}
+
+static bool is_socket(const char *setting)
+{
+    return setting && log_message_kind(setting) != LOG_MESSAGE_NONE;
+}
+
+/* The log goes to the socket `fd` now, or `rc` says why not. Takes `fd`, or the -errno of opening.
+ */
+static void end_own(const char *which, int fd, int rc)
+{
+    if (rc < 0)
+        log_error(LOG_WARNING,
+                  "process %d shares the socket of the %s log with others, because it cannot open "
+                  "one of its own: %s; SIGUSR1 tries again",
+                  (int)getpid(), which, strerror(-rc));
+    os_file_close(fd);
+}
+
+void server_logs_own_error(void)
+{
+    if (!is_socket(log_error_path()))
+        return;
+    int fd = log_message_open(log_error_path());
+    end_own("error", fd, fd >= 0 ? log_error_replace(fd) : fd);
+}
+
+void server_logs_own(struct server_logs *logs)
+{
+    server_logs_own_error();
+    if (!is_socket(logs->config->access_log))
+        return;
+    int fd = log_message_open(logs->config->access_log);
+    end_own("access", fd, fd >= 0 ? log_access_replace(&logs->access, fd) : fd);
 }
 
 void server_logs_drop_error(struct server_logs *logs)
@@ -136,10 +184,12 @@ static void report_failure(struct server_logs_rotation *rotation, const char *wh
     rotation->failed++;
 }
 
-static void add_item(struct server_logs_message *message, char label, int fd)
+static void add_item(struct server_logs_message *message, char label, int fd, const char *setting)
 {
-    if (fd >= 0)
-        message->item[message->count++] = (struct ipc_mailbox_item){ label, fd };
+    if (fd < 0)
+        return;
+    message->setting[message->count] = setting;
+    message->item[message->count++] = (struct ipc_mailbox_item){ label, fd };
 }
 
 struct server_logs_message server_logs_rotate_own(const struct server_logs *logs,
@@ -152,7 +202,7 @@ struct server_logs_message server_logs_rotate_own(const struct server_logs *logs
     int rc = fd >= 0 ? log_error_replace(fd) : 0;
     if (rc < 0)
         report_failure(rotation, "error", rc);
-    add_item(&message, LOG_FILE_ERROR, fd);
+    add_item(&message, LOG_FILE_ERROR, fd, log_error_path());
     return message;
 }
 
@@ -166,16 +216,16 @@ struct server_logs_message server_logs_rotate(struct server_logs *logs,
         int rc = fd >= 0 ? log_access_replace(&logs->access, fd) : 0;
         if (rc < 0)
             report_failure(rotation, "access", rc);
-        add_item(&message, LOG_FILE_ACCESS, logs->access.fd);
+        add_item(&message, LOG_FILE_ACCESS, logs->access.fd, config->access_log);
     }
-    if (log_file_is_named(config->error_log)) {
-        int fd = open_again(rotation, config, config->error_log, "error");
+    if (log_file_is_named(logs->error_log)) {
+        int fd = open_again(rotation, config, logs->error_log, "error");
         int copy = fd >= 0 && logs->error_fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
         if (copy >= 0) {
             log_error_drop(logs->error_fd);
             logs->error_fd = copy;
         }
-        add_item(&message, LOG_FILE_ERROR, fd);
+        add_item(&message, LOG_FILE_ERROR, fd, logs->error_log);
     }
     return message;
 }
@@ -186,7 +236,16 @@ void server_logs_pass(const struct ipc_mailbox *box, pid_t pid,
 {
     if (pid <= 0 || message->count == 0)
         return;
-    int rc = ipc_mailbox_put(box, message->item, message->count);
+    int own[IPC_MAILBOX_MAX];
+    struct ipc_mailbox_item item[IPC_MAILBOX_MAX];
+    for (unsigned i = 0; i < message->count; i++) {
+        own[i] = is_socket(message->setting[i]) ? log_message_open(message->setting[i]) : -1;
+        item[i] = message->item[i];
+        item[i].fd = own[i] >= 0 ? own[i] : item[i].fd;
+    }
+    int rc = ipc_mailbox_put(box, item, message->count);
+    for (unsigned i = 0; i < message->count; i++)
+        os_file_close(own[i]);
     if (rc == 0) {
         (void)kill(pid, SIGUSR1); /* an error means that it is gone already */
         return;

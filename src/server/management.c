@@ -4,6 +4,7 @@
 #include "base/duration.h"
 #include "log/error.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/signal.h"
 #include "server/runtime.h"
 
@@ -196,6 +197,7 @@ static void notify_manager(const struct server_management *management, const cha
 void server_management_serving(struct server_management *management,
                                const struct server_listeners *listeners, const char *status)
 {
+    server_control_keep(management->control);
     notify_manager(management, "READY=1", status);
     if (management->ready_fd < 0)
         return;
@@ -300,7 +302,8 @@ void server_management_upgrade(struct server_management *management,
         log_error(LOG_ERROR, "SIGUSR2: cannot replace the binary: %s", strerror(-rc));
         return;
     }
-    server_control_pause(management->control, server_control_listener(management->control) >= 0);
+    server_control_pause(management->control);
+    management->rotates_successor = false;
     log_error(LOG_INFO, "SIGUSR2: started %s as process %d", management->upgrade.file,
               (int)management->upgrade.pid);
 }
@@ -318,12 +321,14 @@ bool server_management_has_successor(struct server_management *management)
         management->watchdog_due_ns = UINT64_MAX;
         (void)os_notify_send(&management->notify, "MAINPID=%d", (int)management->upgrade.pid);
         server_control_retire(management->control);
+        if (management->rotates_successor)
+            (void)kill(management->upgrade.pid, SIGUSR1);
         log_error(LOG_INFO, "process %d serves; this one finishes its connections",
                   (int)management->upgrade.pid);
         return true;
     case SERVER_UPGRADE_FAILED:
         log_error(LOG_ERROR, "the new binary failed to start; the old one continues to serve");
-        server_control_pause(management->control, false);
+        server_control_continue(management->control);
         return false;
     case SERVER_UPGRADE_NONE:
     case SERVER_UPGRADE_PENDING:
@@ -332,16 +337,20 @@ bool server_management_has_successor(struct server_management *management)
     return false;
 }
 
-void server_management_rotated(const struct server_management *management)
+void server_management_rotated(struct server_management *management)
 {
+    /* A successor that starts may have opened the old files, and cannot take signals yet. */
+    management->rotates_successor = server_management_is_upgrading(management);
     if (management->predecessor > 0 && getppid() == management->predecessor)
         (void)kill(management->predecessor, SIGUSR1);
 }
 
 void server_management_abandon(struct server_management *management)
 {
-    if (server_management_is_upgrading(management))
-        server_upgrade_abandon(&management->upgrade);
+    if (!server_management_is_upgrading(management))
+        return;
+    server_upgrade_abandon(&management->upgrade);
+    server_control_continue(management->control);
 }
 
 /* ---- the end ---- */
@@ -356,6 +365,7 @@ void server_management_leave(struct server_management *management, bool tls)
     server_control_leave(management->control);
     management->control = NULL;
     os_notify_close(&management->notify);
+    os_file_close(management->inherited.control_fd); /* until the server listens there */
     server_inherited_free(&management->inherited);
     server_upgrade_done(&management->upgrade);
 }

@@ -37,6 +37,7 @@ struct server_management {
     uint64_t watchdog_due_ns;       /* next message for the watchdog of the service manager */
     uint64_t progress_due_ns;       /* next progress line for clients that wait for a stop */
     bool handed_over;               /* a successor serves, and this process only drains */
+    bool rotates_successor;         /* the logs were opened again while it started */
 };
 
 /* Opens a descriptor for the signals that are requests to the master, and SIGCHLD. On failure
@@ -92,9 +93,9 @@ bool server_management_is_upgrading(const struct server_management *management);
  * before children are reaped. */
 bool server_management_has_successor(struct server_management *management);
 
-/* The logs were opened again. A predecessor that still drains does the same: the operator does not
- * know its id. */
-void server_management_rotated(const struct server_management *management);
+/* The logs were opened again. A predecessor that still drains does the same, and so does a
+ * successor, once it serves: the operator does not know their ids. */
+void server_management_rotated(struct server_management *management);
 
 /* Ends a successor that is starting. */
 void server_management_abandon(struct server_management *management);

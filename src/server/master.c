@@ -6,6 +6,7 @@
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/signal.h"
+#include "server/crew.h"
 #include "server/follow.h"
 #include "server/generations.h"
 #include "server/management.h"
@@ -249,7 +250,7 @@ static void check_starting(struct master *m)
 {
     if (m->starting && m->starting->failed)
         abandon_starting(m);
-    else if (m->starting && server_generation_is_ready(m->starting))
+    else if (m->starting && server_crew_is_ready(m->starting))
         switch_generation(m);
     if (m->reload_again && !m->starting && !server_trial_is_awaited(&m->trial) && !m->stopping) {
         m->reload_again = false;
@@ -313,7 +314,7 @@ static void yield_to_successor(struct master *m)
 {
     m->addresses.handed_over = true;
     server_page_hand_over(&m->page);
-    server_pidfile_leave(&m->pidfiles); /* it has the successor's process id */
+    server_pidfile_yield(&m->pidfiles);
     begin_stop(m, true);
 }
 

@@ -11,6 +11,7 @@
 #include "os/signal.h"
 #include "page/page.h"
 #include "server/backoff.h"
+#include "server/logs.h"
 #include "server/resources.h"
 #include "server/sandbox.h"
 
@@ -186,6 +187,7 @@ void server_page_commit(struct server_page *page)
         dismiss_process(page);
     drop_version(page, &page->now);
     page->now = page->next;
+    server_listeners_serve(&page->now.listeners);
     page->next = (struct server_page_version){ 0 };
     page->prepared = false;
 }
@@ -212,6 +214,7 @@ static _Noreturn void run_process(struct server_page *page,
                                          : stats_segment_only_read(segment);
     if (rc < 0)
         log_error(LOG_ERROR, "cannot start the statistics page: %s", strerror(-rc));
+    server_logs_own_error();
     if (rc == 0)
         rc = server_sandbox_begin(page->now.sandbox);
     if (rc == 0)

@@ -195,6 +195,21 @@ void server_pidfile_remove(struct server_pidfiles *files)
     remove_file(&files->now);
 }
 
+/* Whether the file in use has this process's id, and not the one of a successor. */
+static bool names_this_process(const struct server_pidfile *file)
+{
+    char text[16] = "", own[16];
+    (void)snprintf(own, sizeof(own), "%d\n", (int)getpid());
+    return file->path && pread(file->fd, text, sizeof(text) - 1, 0) >= 0 && strcmp(text, own) == 0;
+}
+
+void server_pidfile_yield(struct server_pidfiles *files)
+{
+    if (names_this_process(&files->now))
+        remove_file(&files->now);
+    server_pidfile_leave(files);
+}
+
 void server_pidfile_leave(struct server_pidfiles *files)
 {
     close_pidfile(&files->next);

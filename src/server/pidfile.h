@@ -46,6 +46,9 @@ uint64_t server_pidfile_tick(struct server_pidfiles *files, uint64_t due_ns);
 /* Removes the files, except one that a predecessor still holds locked. */
 void server_pidfile_remove(struct server_pidfiles *files);
 
+/* A successor serves. Its configuration may name another file: then this process's is removed. */
+void server_pidfile_yield(struct server_pidfiles *files);
+
 /* In a process that does not own the files (a worker, or a master that handed over): closes them
  * and leaves them on the disk. */
 void server_pidfile_leave(struct server_pidfiles *files);

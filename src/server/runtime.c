@@ -86,7 +86,7 @@ static bool is_served(const char *path)
     if (fd >= 0)
         close(fd);
     if (fd == -ECONNREFUSED)
-        (void)os_socket_unlink(path); /* an error means that it is gone already */
+        (void)os_socket_unlink(path, NULL); /* an error means that it is gone already */
     return fd >= 0 || fd == -EAGAIN;
 }
 

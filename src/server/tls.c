@@ -3,6 +3,7 @@
 
 #include "base/num.h"
 #include "config/address.h"
+#include "log/error.h"
 #include "os/clock.h"
 #include "tls/wipe.h"
 
@@ -193,6 +194,54 @@ static int make_server(struct server_tls *tls, const struct config *config, bool
     free(pairs);
     free(sites);
     return rc;
+}
+
+/* ---- certificates that clients may refuse ---- */
+
+bool server_tls_warning(const struct config_site *site, const struct tls_identity *identity,
+                        unsigned index, int64_t now_s, char out[TLS_WHY_MAX])
+{
+    unsigned at = 0;
+    while (tls_identity_warning(identity, at, now_s, out))
+        if (at++ == index)
+            return true;
+    for (const char *const *host = site->hosts; *host; host++) {
+        if (tls_identity_covers(identity, span_text(*host)) || at++ != index)
+            continue;
+        (void)snprintf(
+            out, TLS_WHY_MAX,
+            "the certificate %s does not cover the host %s of site %s. Clients refuse it "
+            "there. Have one issued for all hosts of the site.",
+            identity->file, *host, site->name);
+        return true;
+    }
+    return false;
+}
+
+static const struct tls_identity *find_identity(const struct tls_server *server, const char *file)
+{
+    const struct tls_identity *identity;
+    for (size_t i = 0; (identity = tls_server_identity(server, i)) != NULL; i++)
+        if (strcmp(identity->file, file) == 0)
+            return identity;
+    return NULL;
+}
+
+static void warn_of_site(const struct tls_server *server, const struct config_site *site)
+{
+    char why[TLS_WHY_MAX];
+    const int64_t now_s = os_clock_wall_s();
+    for (const char *const *file = site->tls_certificates; *file; file++) {
+        const struct tls_identity *identity = find_identity(server, *file);
+        for (unsigned i = 0; identity && server_tls_warning(site, identity, i, now_s, why); i++)
+            log_error(LOG_WARNING, "%s", why);
+    }
+}
+
+void server_tls_warn(const struct server_tls *tls, const struct config *config)
+{
+    for (size_t i = 0; tls->server && i < config->site_count; i++)
+        warn_of_site(tls->server, &config->sites[i]);
 }
 
 /* ---- the files ---- */

@@ -45,6 +45,14 @@ bool server_tls_is_wanted(const struct config *config);
 /* The port of the first address of `listen` with TLS. 0: none, or the kernel picks it. */
 uint16_t server_tls_port(const struct config *config);
 
+/* Writes warning number `index`, counted from 0, about a certificate of the site: why clients may
+ * refuse it. False: there are no more. */
+bool server_tls_warning(const struct config_site *site, const struct tls_identity *identity,
+                        unsigned index, int64_t now_s, char out[TLS_WHY_MAX]);
+
+/* Logs these warnings for the certificates that the sites begin to serve with. */
+void server_tls_warn(const struct server_tls *tls, const struct config *config);
+
 /* Certificate number `index` of the site, and its key. Without tls-key, the file of the certificate
  * has both. */
 struct tls_pair server_tls_pair(const struct config_site *site, size_t index);

@@ -143,12 +143,13 @@ void server_upgrade_done(struct server_upgrade *upgrade)
 /* ---- the child ---- */
 
 /* Moves the descriptors to 3, 4, ... Each first gets a number above all of these, so that none is
- * overwritten. */
+ * overwritten. The error log gets one, too: its line would otherwise go to another descriptor, and
+ * in the pipe it would mean that the successor serves. */
 static bool place_descriptors(const struct server_upgrade_descriptor *descriptors, size_t count)
 {
     int past = FIRST + (int)count;
     int *moved = calloc(count, sizeof(*moved));
-    bool good = moved != NULL;
+    bool good = moved != NULL && log_error_move(past) == 0;
     for (size_t i = 0; i < count && good; i++) {
         moved[i] = fcntl(descriptors[i].fd, F_DUPFD_CLOEXEC, past);
         good = moved[i] >= 0;

@@ -507,6 +507,38 @@ def test_check_warns_of_a_certificate_that_ends_soon(tmp_path: Path, site: Path)
     assert re.search(r"weir\.conf:6: warning: .* ends in (10|9)\.\d days\. Renew it\.", done.stderr)
 
 
+def test_check_says_that_a_certificate_has_ended(tmp_path: Path, site: Path) -> None:
+    issuer = certificates.make(tmp_path, "issuer", "issuer.example")
+    dates = ("20240101000000Z", "20240201000000Z")
+    pair = certificates.make(tmp_path, "shop", "shop.example", issuer=issuer, dates=dates)
+    done = checked(tmp_path, site, "shop.example", pair.settings())
+    assert f"{pair.certificate} matches its key and ended at 2024-02-01, for" in done.stdout
+    assert re.search(r"weir\.conf:6: warning: .* ended at 2024-02-01", done.stderr)
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_the_log_warns_of_a_certificate_that_clients_refuse(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    """At the start, and after each reload, because the file may have been replaced."""
+    issuer = certificates.make(tmp_path, "issuer", "issuer.example")
+    dates = ("20240101000000Z", "20240201000000Z")
+    pair = certificates.make(tmp_path, "shop", "shop.example", issuer=issuer, dates=dates)
+    conf = tmp_path / "weir.conf"
+    conf.write_text(
+        f"[server]\nlisten = https://127.0.0.1:0\n"
+        f"[site shop]\nroot = {site}\nhost = shop.example, other.example\n{pair.settings()}"
+    )
+    running = server("-c", str(conf), folder=None, listen=())
+    warnings = re.compile(r" warning \[\d+\] (the certificate .*)$", re.M)
+    expected = ["ended at 2024-02-01", "does not cover the host other.example of site shop."]
+    wait_until(lambda: len(warnings.findall(running.messages())) == 2, running.messages)
+    running.signal(signal.SIGHUP)
+    wait_until(lambda: len(warnings.findall(running.messages())) == 4, running.messages)
+    for line, text in zip(warnings.findall(running.messages()), expected * 2, strict=True):
+        assert text in line
+
+
 def test_check_warns_of_a_chain_without_the_issuer(tmp_path: Path, site: Path) -> None:
     issuer = certificates.make(tmp_path, "issuer", "issuer.example")
     pair = certificates.make(tmp_path, "shop", "shop.example", issuer=issuer)

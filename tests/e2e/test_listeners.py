@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import Server
 from tests.e2e.wire import connect
 
 
@@ -60,6 +62,27 @@ def test_a_stale_unix_socket_is_replaced(server: ServerFactory, tmp_path: Path) 
     server(listen=(f"unix:{path}",))
     with connect(str(path)) as connection:
         assert connection.get("/hello.txt").body == b"hello\n"
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_a_server_that_stops_leaves_the_sockets_of_another_one(server: ServerFactory) -> None:
+    """The operator removed the files, and a second server made them again."""
+    with tempfile.TemporaryDirectory(prefix="weir-listen-") as name:
+        sockets = [Path(name, "serve"), Path(name, "control")]
+
+        def serve() -> Server:
+            return server("--control", str(sockets[1]), listen=(f"unix:{sockets[0]}",))
+
+        first = serve()
+        for path in sockets:
+            path.unlink()
+        second = serve()
+        first.stop()
+        assert all(path.is_socket() for path in sockets)
+        with connect(str(sockets[0])) as connection:
+            assert connection.get("/hello.txt").status == 200
+        second.stop()
+        assert not any(path.exists() for path in sockets)
 
 
 @pytest.mark.parametrize("model", ["epoll"])

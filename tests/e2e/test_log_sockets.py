@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
+from tests.e2e.planting import planted
 from tests.e2e.refused import refusal
+from tests.e2e.running import Process
 from tests.e2e.statistics import settled, wait_for
+from tests.e2e.test_container import NEW_MOUNTS, needs_mounts
+from tests.e2e.test_hostile_worker import SHUTDOWN
 from tests.e2e.wire import connect
 from tests.waiting import wait_until
 
@@ -143,6 +148,91 @@ def test_a_receiver_that_restarts_is_found_by_a_signal(server: ServerFactory, fo
         running.stop()
     finally:
         second.end()
+
+
+SANDBOXED = ("--sandbox", "on", *(("--user", "nobody") if os.geteuid() == 0 else ()))
+
+
+def shut_every_socket(worker: Process) -> None:
+    """As an attacker does who controls the worker."""
+    with planted(worker.pid) as thread:
+        for fd, link in worker.descriptors().items():
+            if link.startswith("socket:"):
+                thread.call(SHUTDOWN, fd, socket.SHUT_WR)
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_a_worker_that_shuts_its_sockets_silences_no_other(
+    server: ServerFactory, folder: Path
+) -> None:
+    receiver = Receiver(socket.AF_UNIX, str(folder / "log"))
+
+    def hears(log: str, act: Callable[[], object], text: str) -> None:
+        count = sum(text in line for line in receiver.lines(log))
+        act()
+        wait_until(
+            lambda: sum(text in line for line in receiver.lines(log)) > count,
+            f"{text} in the {log} log",
+        )
+
+    def visit() -> None:
+        with connect(running.address) as connection:
+            connection.get("/hello.txt")
+
+    def shut_and_hear() -> None:
+        (worker,) = running.workers()
+        shut_every_socket(worker)
+        hears("error", lambda: running.signal(signal.SIGHUP), "reloaded: ")
+        wait_until(lambda: worker not in running.workers(), "it is replaced")
+        hears("access", visit, "/hello.txt")
+
+    try:
+        logs = (f"--{log}-log=syslog:{folder}/log" for log in ("access", "error"))
+        running = server(*logs, *SANDBOXED, "--workers", "1")
+        hears("access", visit, "/hello.txt")
+        shut_and_hear()
+        hears("error", lambda: running.signal(signal.SIGUSR1), "opened the logs again")
+        hears("access", visit, "/hello.txt")
+        shut_and_hear()  # the sockets of the rotation
+        running.stop()
+    finally:
+        receiver.end()
+
+
+@needs_mounts
+@pytest.mark.parametrize("model", ["epoll"])
+@pytest.mark.parametrize("reachable", [True, False])
+def test_standard_error_that_is_the_journal_gets_entries(
+    server: ServerFactory, folder: Path, reachable: bool
+) -> None:
+    """systemd connects standard error to a stream of the journal, and says so. An entry of its own
+    has a severity. Where the journal's socket cannot be reached, the stream gets the lines."""
+    (folder / "systemd/journal").mkdir(parents=True)
+    ours, stream = socket.socketpair()
+    status = os.fstat(stream.fileno())
+    receiver = Receiver(socket.AF_UNIX, str(folder / "systemd/journal/socket"))
+    if not reachable:
+        (folder / "systemd/journal/socket").unlink()
+    begin = f'mount --bind {folder} /run && exec "$0" "$@" 2>&{stream.fileno()}'
+    try:
+        running = server(
+            wrapper=(*NEW_MOUNTS, "bash", "-c", begin),
+            environment={"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"},
+            descriptors=(stream.fileno(),),
+        )
+        running.signal(signal.SIGUSR1)
+        running.stop()
+        if reachable:
+            wait_until(lambda: receiver.lines("error"), "an entry")
+    finally:
+        receiver.end()
+        stream.close()
+    with ours:
+        text = b"".join(iter(lambda: ours.recv(65536), b"")).decode()
+    assert ("stopping: " in text) is not reachable
+    assert ("SIGUSR1 has no effect: no log is a file" in text) is not reachable
+    assert "cannot open" not in text
+    assert any("stopping: " in each for each in receiver.lines("error")) is reachable
 
 
 def test_a_receiver_that_does_not_read_delays_no_request(

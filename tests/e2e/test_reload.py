@@ -231,6 +231,38 @@ def test_addresses_can_be_added_and_removed(
         assert connection.get("/hello.txt").status == 200
 
 
+def listening(port: int) -> int:
+    """How many sockets listen on this port."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(fields[1].endswith(f":{port:04X}") and fields[3] == "0A" for fields in lines)
+
+
+@pytest.mark.parametrize("model", ["percore"])
+def test_a_reload_that_cannot_listen_leaves_no_further_sockets(
+    server: ServerFactory, conf: Path, site: Path, port: Port
+) -> None:
+    """The kernel would give them connections that no worker accepts.
+
+    Of the two new addresses, the second cannot listen beside the first.
+    """
+    kept, clash = port(), port()
+    write(conf, site, f"listen = 127.0.0.1:{kept}\nthreads = 1")
+    running = configured(server, conf)
+    assert listening(kept) == 1
+    listen = f"127.0.0.1:{kept}, 0.0.0.0:{clash}, 127.0.0.1:{clash}"
+    write(conf, site, f"listen = {listen}\nthreads = 2")
+    good, text = reload(running)
+    assert not good
+    assert "cannot listen on" in text
+    assert listening(kept) == 1
+    wait_until(lambda: listening(clash) == 0, "the workers of the failed generation have ended")
+    write(conf, site, f"listen = 127.0.0.1:{kept}, 127.0.0.1:{clash}\nthreads = 2")
+    assert reload(running)[0]
+    assert listening(kept) == listening(clash) == 2
+    with connect(("127.0.0.1", clash)) as connection:
+        assert connection.get("/hello.txt").status == 200
+
+
 def test_an_address_can_be_widened(
     server: ServerFactory, conf: Path, site: Path, port: Port
 ) -> None:

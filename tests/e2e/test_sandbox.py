@@ -12,6 +12,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,8 @@ import pytest
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.planting import in_force, planted
 from tests.e2e.running import WEIR, Process, Server
+from tests.e2e.statistics import segment
+from tests.e2e.test_page import numbers, page_of
 from tests.e2e.wire import connect
 from tests.waiting import wait_until
 
@@ -250,3 +253,28 @@ def test_without_the_sandbox_the_same_calls_succeed(server: ServerFactory) -> No
         assert thread.call(OPENAT, AT_FDCWD, thread.write(b"/etc/passwd\0"), 0) >= 0
         assert thread.call(SOCKET, socket.AF_INET, socket.SOCK_STREAM, 0) >= 0
         assert thread.call(KILL, running.popen.pid, 0) == 0
+
+
+SEQUENCE_AT = 116  # in struct stats_header
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_the_page_may_wait_until_the_master_has_written(server: ServerFactory) -> None:
+    """The head of the statistics is marked as being written, and the page reads it again."""
+    running = server("--sandbox", "on", "--stats-listen", "127.0.0.1:0")
+    page = page_of(running)
+    with (segment(running.master.pid) / "head").open("r+b", buffering=0) as head:
+
+        def sequence() -> int:
+            (number,) = struct.unpack("=I", os.pread(head.fileno(), 4, SEQUENCE_AT))
+            return int(number)
+
+        before = sequence()
+        wait_until(lambda: sequence() > before, "the master writes once a second")
+        os.pwrite(head.fileno(), struct.pack("=I", sequence() | 1), SEQUENCE_AT)
+        marked_s = time.monotonic()
+        wait_until(
+            lambda: numbers(page)["read_monotonic_seconds"] > marked_s,
+            "the page reads while the master seems to write",
+        )
+    assert "the sandbox refused" not in running.messages()

@@ -140,6 +140,7 @@ def closed(disk: SlowDisk, site: Path, server: ServerFactory, tmp_path: Path) ->
     settings = tmp_path / "weir.conf"
     settings.write_text(
         f"[site a]\nroot = {site}\nerror-pages = {disk.root}\n[path /closed/**]\nstatus = 503\n"
+        f"[site plain]\nroot = {site}\nhost = plain\n"
     )
     return server("-c", str(settings), folder=None, wrapper=disk.inside)
 
@@ -153,6 +154,41 @@ def test_the_page_of_a_rule_for_503_is_fetched(disk: SlowDisk, closed: Server) -
         disk.release()
         answer = waiting.read()
     assert (answer.status, answer.body) == (503, b"closed until noon")
+
+
+def test_a_refused_request_that_waits_for_its_page_is_counted_once(
+    disk: SlowDisk, closed: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "source/404.html").write_bytes(b"not here")
+    disk.hold()
+    with connect(closed.address) as waiting, connect(closed.address) as other:
+        waiting.send(head("/a%2Fb"))
+        disk.wait_held("LOOKUP", "404.html")
+        assert other.get("/nothing", "plain").status == 404
+        disk.release()
+        answer = waiting.read()
+    assert (answer.status, answer.body) == (404, b"not here")
+    numbers = settled(closed)
+    assert numbers["refused_by_cause"]["encoded_slash"] == 1
+    assert numbers["counters"]["requests"] == 2
+    causes = {each["request"]: each["cause"] for each in numbers["recent"]}
+    assert "%2F" in causes["GET /a%2Fb"]
+    assert "%2F" not in causes["GET /nothing"]
+
+
+def test_a_file_whose_answer_waits_for_an_error_page_is_looked_up_once(
+    disk: SlowDisk, closed: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "source/412.html").write_bytes(b"another version")
+    disk.hold()
+    with connect(closed.address) as waiting:
+        waiting.send(head("/hello.txt").replace(b"\r\n\r\n", b'\r\nIf-Match: "x"\r\n\r\n'))
+        disk.wait_held("LOOKUP", "412.html")
+        disk.release()
+        answer = waiting.read()
+    assert (answer.status, answer.body) == (412, b"another version")
+    counters = settled(closed)["counters"]
+    assert (counters["cache_hits"], counters["cache_misses"]) == (0, 1)
 
 
 # ---- a file that is not known ----
@@ -466,11 +502,7 @@ def stuck(disk: SlowDisk, impatient: Server) -> Iterator[Process]:
 
 def waits_in_kernel(worker: Process) -> bool:
     """Whether a thread is in a wait that no signal ends. The process itself may be a zombie."""
-    states = []
-    for each in Path(f"/proc/{worker.pid}/task").glob("*/stat"):
-        with contextlib.suppress(OSError):  # the thread has just ended
-            states.append(each.read_text().rpartition(") ")[2][0])
-    return "D" in states
+    return any(stat.rpartition(") ")[2].startswith("D") for stat in worker.of_threads("stat"))
 
 
 # With `fork`, a process of the connection waits, and the master does not wait for it.
@@ -491,14 +523,15 @@ def test_a_stop_gives_up_a_worker_that_cannot_be_killed(impatient: Server, stuck
         Connection.to(impatient.address)
 
 
-# With `uring`, the kernel wakes the ring of the dead worker for each connection.
-@pytest.mark.parametrize(
-    "model", [each for each in played() if each not in ("fork", "uring")], scope="session"
-)
+@with_threads
 def test_a_worker_that_dies_and_does_not_end_is_replaced(impatient: Server, stuck: Process) -> None:
     os.kill(stuck.pid, signal.SIGKILL)  # as the kernel does when memory runs out
     wait_until(lambda: "serves in place of" in impatient.messages(), impatient.messages)
     assert "does not end" in impatient.messages()
+    with connect(impatient.address) as other:
+        assert other.get("/hello.txt").body == b"hello\n"
+    good, text = reload(impatient)
+    assert good, text
     with connect(impatient.address) as other:
         assert other.get("/hello.txt").body == b"hello\n"
     assert waits_in_kernel(stuck)

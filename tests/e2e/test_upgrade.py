@@ -166,6 +166,53 @@ def test_an_invalid_configuration_prevents_the_upgrade(
         assert connection.get("/hello.txt").status == 200
 
 
+@pytest.mark.parametrize("model", ["epoll"])
+@pytest.mark.parametrize("listeners", [1, 2, 3, 4])
+def test_a_file_that_is_missing_is_named_in_the_error_log(
+    server: ServerFactory, binary: Path, tmp_path: Path, listeners: int
+) -> None:
+    """Whichever descriptors the successor would get, its message reaches the log, and nothing
+    else."""
+    log = tmp_path / "error.log"
+    listen = ("127.0.0.1:0",) * listeners
+    running = server("--error-log", str(log), listen=listen, weir=binary)
+    binary.unlink()
+    running.signal(signal.SIGUSR2)
+    ended = "the old one continues to serve", "finishes its connections"
+    wait_until(lambda: any(text in log.read_text() for text in ended), log.read_text)
+    assert ended[0] in log.read_text()
+    assert f"cannot start {binary}: No such file" in log.read_text()
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    running.stop()
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_a_failed_upgrade_leaves_the_socket_files(server: ServerFactory, site: Path) -> None:
+    """The successor fails after it has taken the sockets over: an address of it is in use."""
+    with (
+        tempfile.TemporaryDirectory(prefix="weir-upgrade-") as folder,
+        socket.create_server(("127.0.0.1", 0)) as taken,
+    ):
+        path, control, config = (Path(folder, name) for name in ("serve", "control", "weir.conf"))
+        good = f"[server]\nlisten = unix:{path}\nlisten = 127.0.0.1:0\ncontrol = {control}\n"
+        main = f"[site main]\nroot = {site}\n"
+        config.write_text(good + main)
+        running = server("-c", str(config), folder=None, listen=())
+        config.write_text(f"{good}listen = 127.0.0.1:{taken.getsockname()[1]}\n{main}")
+        running.signal(signal.SIGUSR2)
+        said(running, "the old one continues to serve")
+        with connect(str(path)) as connection:
+            assert connection.get("/hello.txt").status == 200
+        config.write_text(good + main)
+        command = [str(WEIR), "reload", "--control", str(control)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        assert f"process {running.popen.pid} serves" in done.stdout + done.stderr
+        running.stop()
+        assert not path.exists()
+        assert not control.exists()
+
+
 def test_a_second_upgrade_is_ignored_and_a_stop_ends_both_servers(
     server: ServerFactory, binary: Path
 ) -> None:
@@ -181,6 +228,12 @@ def test_a_second_upgrade_is_ignored_and_a_stop_ends_both_servers(
     running.stop()
 
 
+def inodes(path: Path) -> list[str]:
+    """Of the sockets that are bound to the path."""
+    rows = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()]
+    return [f"socket:[{row[6]}]" for row in rows if row[-1] == str(path)]
+
+
 def test_unix_sockets_and_a_named_control_socket_are_handed_over(
     server: ServerFactory, binary: Path, successors: list[Process]
 ) -> None:
@@ -191,6 +244,9 @@ def test_unix_sockets_and_a_named_control_socket_are_handed_over(
         )
         new = upgrade(running)
         successors.append(new)
+        (inode,) = inodes(control)
+        assert inode in new.sockets()
+        assert not any(inode in child.sockets() for child in new.descendants())
         with connect(str(path)) as connection:
             assert connection.get("/hello.txt").status == 200
         stop = [str(binary), "stop", "--control", str(control)]
@@ -198,6 +254,31 @@ def test_unix_sockets_and_a_named_control_socket_are_handed_over(
         assert done.stdout == f"weir: process {new.pid} has stopped\n", done.stderr
         assert not path.exists()
         assert not control.exists()
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_files_that_the_new_configuration_does_not_name_are_removed(
+    server: ServerFactory, binary: Path, site: Path, successors: list[Process]
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="weir-upgrade-") as name:
+        folder = Path(name)
+        conf = folder / "weir.conf"
+
+        def write(number: int) -> list[Path]:
+            made = [folder / f"{kind}-{number}" for kind in ("pid", "control", "serve")]
+            conf.write_text(
+                f"[server]\npid-file = {made[0]}\ncontrol = {made[1]}\n"
+                f"listen = 127.0.0.1:0\nlisten = unix:{made[2]}\n[site a]\nroot = {site}\n"
+            )
+            return made
+
+        old = write(1)
+        running = server("-c", str(conf), folder=None, listen=(), weir=binary)
+        assert all(path.exists() for path in old)
+        new = write(2)
+        successors.append(upgrade(running))
+        assert all(path.exists() for path in new)
+        assert [path for path in old if path.exists()] == []
 
 
 def test_tls_sessions_are_resumed_by_the_new_master(

@@ -133,7 +133,7 @@ static void keeps_a_file_that_is_no_socket(void **state)
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     os_file_close(fd);
     assert_int_equal(listen_on(text, false), -ENOTSOCK);
-    assert_int_equal(os_socket_unlink(path), -ENOTSOCK);
+    assert_int_equal(os_socket_unlink(path, NULL), -ENOTSOCK);
     assert_int_equal(lstat(path, &file), 0);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -146,7 +146,7 @@ static void keeps_a_file_that_is_no_socket(void **state)
     assert_int_equal(symlink("real", path), 0);
     assert_int_equal(listen_on(text, false), -ENOTSOCK);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(os_socket_unlink(real + 5), 0);
+    assert_int_equal(os_socket_unlink(real + 5, NULL), 0);
     assert_int_equal(rmdir(folder), 0);
 }
 

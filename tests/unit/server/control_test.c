@@ -321,11 +321,11 @@ static void accepts_no_client_while_paused(void **state)
     (void)state;
     struct server_control *control = open_at(path);
     char text[64];
-    server_control_pause(control, true);
+    server_control_pause(control);
     int fd = client_that_says(path, "greet\n");
     serve(control, 1);
     assert_int_equal(receive(fd, text, sizeof(text)), 0);
-    server_control_pause(control, false);
+    server_control_continue(control);
     serve(control, 1);
     receive(fd, text, sizeof(text));
     assert_string_equal(text, "hello, you\nok\n");
@@ -380,6 +380,20 @@ static void a_successor_listens_with_the_same_socket(void **state)
     serve(new, 1);
     assert_true(receive(fd, text, sizeof(text)) > 0);
     close(fd);
+    server_control_close(new); /* it has failed: the path stays the predecessor's */
+    assert_int_equal(access(path, F_OK), 0);
+}
+
+static void a_successor_that_serves_removes_the_socket_at_its_end(void **state)
+{
+    (void)state;
+    struct server_control *old = open_at(path), *new;
+    int inherited = dup(server_control_listener(old));
+    assert_true(inherited >= 0);
+    server_control_retire(old);
+    server_control_close(old);
+    assert_int_equal(server_control_open(&new, path, inherited, commands, NULL, tried), 0);
+    server_control_keep(new);
     server_control_close(new);
     assert_int_equal(access(path, F_OK), -1);
 }
@@ -444,6 +458,7 @@ int main(void)
         cmocka_unit_test(refuses_a_path_in_use_and_replaces_a_stale_one),
         cmocka_unit_test(keeps_a_file_at_its_path),
         cmocka_unit_test(a_successor_listens_with_the_same_socket),
+        cmocka_unit_test(a_successor_that_serves_removes_the_socket_at_its_end),
         cmocka_unit_test(the_automatic_path_has_the_process_id),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

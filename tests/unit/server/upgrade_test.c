@@ -7,6 +7,7 @@
 
 #include "os/clock.h"
 #include "server/inherited.h"
+#include "server/management.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -46,8 +47,11 @@ static int be_successor(const char *how)
         (void)poll(&reader, 1, -1);
         _exit(0);
     }
-    if (strcmp(how, "ready") == 0 && write(in.ready_fd, "http://\n", 8) != 8)
+    const bool serves = strcmp(how, "serve") == 0;
+    if ((serves || strcmp(how, "ready") == 0) && write(in.ready_fd, "http://\n", 8) != 8)
         return 13;
+    if (serves && close(in.ready_fd) == 0)
+        pause();
     server_inherited_free(&in);
     return strcmp(how, "die") == 0 ? 14 : 0;
 }
@@ -201,6 +205,21 @@ static void a_file_that_cannot_be_executed_has_failed(void **state)
     assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0), -ENOEXEC);
 }
 
+static void a_rotation_while_a_successor_starts_reaches_it_when_it_serves(void **state)
+{
+    (void)state;
+    struct server_management management = { 0 };
+    begin(&management.upgrade, "serve");
+    pid_t pid = management.upgrade.pid;
+    server_management_rotated(&management);
+    struct pollfd end = { .fd = management.upgrade.ready_fd, .events = POLLIN };
+    while (!server_management_has_successor(&management))
+        assert_int_equal(poll(&end, 1, LIMIT_MS), 1);
+    const int status = status_of(pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
+    server_upgrade_done(&management.upgrade);
+}
+
 int main(void)
 {
     const char *how = getenv("WEIR_TEST_AS");
@@ -213,6 +232,7 @@ int main(void)
         cmocka_unit_test(a_successor_that_takes_too_long_is_killed),
         cmocka_unit_test(an_abandoned_successor_is_killed),
         cmocka_unit_test(a_file_that_cannot_be_executed_has_failed),
+        cmocka_unit_test(a_rotation_while_a_successor_starts_reaches_it_when_it_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
