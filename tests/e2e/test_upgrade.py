@@ -228,10 +228,12 @@ def test_a_second_upgrade_is_ignored_and_a_stop_ends_both_servers(
     running.stop()
 
 
-def inodes(path: Path) -> list[str]:
-    """Of the sockets that are bound to the path."""
-    rows = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()]
-    return [f"socket:[{row[6]}]" for row in rows if row[-1] == str(path)]
+def listeners(path: Path) -> list[str]:
+    """The sockets that listen at the path. A connection that waits to be accepted bears the path,
+    too, but it is no listener (__SO_ACCEPTCON of the kernel)."""
+    rows = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    bound = [row for row in rows if row[-1] == str(path)]
+    return [f"socket:[{row[6]}]" for row in bound if int(row[3], 16) & 0x10000]
 
 
 def test_unix_sockets_and_a_named_control_socket_are_handed_over(
@@ -244,7 +246,7 @@ def test_unix_sockets_and_a_named_control_socket_are_handed_over(
         )
         new = upgrade(running)
         successors.append(new)
-        (inode,) = inodes(control)
+        (inode,) = listeners(control)
         assert inode in new.sockets()
         assert not any(inode in child.sockets() for child in new.descendants())
         with connect(str(path)) as connection:
