@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -68,20 +69,31 @@ static int take_listener(struct server_inherited *in, int fd, struct span name)
     return 0;
 }
 
+/* A predecessor holds the other end of the pipe. Where it has ended, the parent is another process,
+ * for instance init. */
+static pid_t find_predecessor(int ready_fd)
+{
+    const pid_t parent = getppid();
+    struct pollfd end = { .fd = ready_fd };
+    return poll(&end, 1, 0) == 0 ? parent : 0;
+}
+
 static int take_one(struct server_inherited *in, int fd, struct span name)
 {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
         log_error(LOG_ERROR, "LISTEN_FDS names descriptor %d, which is not open", fd);
         return -EBADF;
     }
-    if (span_equal(name, SPAN(SERVER_INHERITED_READY)))
+    if (span_equal(name, SPAN(SERVER_INHERITED_READY))) {
         in->ready_fd = fd;
-    else if (span_equal(name, SPAN(SERVER_INHERITED_CONTROL)))
+        in->predecessor = find_predecessor(fd);
+    } else if (span_equal(name, SPAN(SERVER_INHERITED_CONTROL))) {
         in->control_fd = fd;
-    else if (span_equal(name, SPAN(SERVER_INHERITED_TICKETS)))
+    } else if (span_equal(name, SPAN(SERVER_INHERITED_TICKETS))) {
         in->tickets_fd = fd;
-    else
+    } else {
         return take_listener(in, fd, name);
+    }
     return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Names of descriptors from a predecessor. Any other name is a service manager's. */
 #define SERVER_INHERITED_OWN      "own"      /* a listener that weir itself opened */
@@ -34,9 +35,10 @@ struct server_inherited_socket {
 struct server_inherited {
     struct server_inherited_socket *sockets; /* listeners; server_listeners_adopt takes them */
     size_t count;
-    int ready_fd;   /* -1: none */
-    int control_fd; /* -1: none */
-    int tickets_fd; /* -1: none */
+    int ready_fd;      /* -1: none */
+    int control_fd;    /* -1: none */
+    int tickets_fd;    /* -1: none */
+    pid_t predecessor; /* the master that started this one; 0: none, or it has ended */
 };
 
 /* Whether the environment says that a weir master started this process as its successor. Call it

@@ -113,7 +113,7 @@ int server_management_open(struct server_management *ret_management,
         server_management_close(c);
     if (c->inherited.ready_fd >= 0) { /* the --ready-fd of the command line was the predecessor's */
         c->ready_fd = c->inherited.ready_fd;
-        c->predecessor = getppid();
+        c->predecessor = c->inherited.predecessor;
     }
     if (rc == 0 && c->inherited.tickets_fd >= 0)
         adopt_tickets(c);

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,15 +31,36 @@ static const char *const left_out[] = {
 
 /* ---- file, arguments, environment ---- */
 
+/* The path by which this program was started, from the root, or NULL. The caller frees it. */
+static char *start_path(void)
+{
+    const char *called = (const char *)getauxval(AT_EXECFN); /* NOLINT(performance-no-int-to-ptr) */
+    char folder[PATH_MAX], *path = NULL;
+    if (!called)
+        return NULL;
+    if (called[0] == '/')
+        return strdup(called);
+    if (!getcwd(folder, sizeof(folder)) || asprintf(&path, "%s/%s", folder, called) < 0)
+        return NULL;
+    return path;
+}
+
+/* The path of the start may have a link, which leads to another version when SIGUSR2 comes. With an
+ * interpreter or a descriptor it leads to another file, and then the path of this file is used. */
 static int find_file(struct server_upgrade *upgrade)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], start[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
     if (len < 0)
         return -errno;
     if ((size_t)len == sizeof(path))
         return -ENAMETOOLONG;
-    upgrade->file = strndup(path, (size_t)len);
+    path[len] = '\0';
+    upgrade->file = start_path();
+    if (!upgrade->file || !realpath(upgrade->file, start) || strcmp(path, start) != 0) {
+        free(upgrade->file);
+        upgrade->file = strdup(path);
+    }
     return upgrade->file ? 0 : -ENOMEM;
 }
 

@@ -98,6 +98,24 @@ def test_no_connection_is_refused(
     assert os.readlink(f"/proc/{successors[0].pid}/exe") == str(binary)
 
 
+def test_a_link_in_the_path_of_the_binary_is_followed_anew(
+    server: ServerFactory, binary: Path, tmp_path: Path, successors: list[Process]
+) -> None:
+    """Each version has a folder of its own, and a link names the one in use."""
+    for version in ("1", "2"):
+        (tmp_path / version).mkdir()
+        shutil.copy2(binary, tmp_path / version / "weir")
+    current = tmp_path / "current"
+    current.symlink_to("1")
+    running = server(weir=current / "weir")
+    assert os.readlink(f"/proc/{running.popen.pid}/exe") == str(tmp_path / "1/weir")
+    new = tmp_path / "new"
+    new.symlink_to("2")
+    new.rename(current)
+    successors.append(upgrade(running))
+    assert os.readlink(f"/proc/{successors[0].pid}/exe") == str(tmp_path / "2/weir")
+
+
 def test_a_server_can_be_upgraded_several_times(
     server: ServerFactory, binary: Path, successors: list[Process]
 ) -> None:

@@ -20,7 +20,10 @@
 #include <cmocka.h>
 
 /* What is put at 3, 4, ... of a child. */
-enum kind { NOTHING, TCP, TCP6, DATAGRAM, IDLE, FILE_, PIPE };
+enum kind { NOTHING, TCP, TCP6, DATAGRAM, IDLE, FILE_, PIPE, PIPE_WITHOUT_READER };
+
+/* The read end of the last pipe of kind PIPE. */
+enum { READER = 50 };
 
 static int open_kind(enum kind kind)
 {
@@ -42,7 +45,9 @@ static int open_kind(enum kind kind)
     case FILE_:
         return open("/dev/null", O_RDONLY);
     case PIPE:
-        return pipe(ends) == 0 ? ends[1] : -1;
+        return pipe(ends) == 0 && dup2(ends[0], READER) >= 0 ? ends[1] : -1;
+    case PIPE_WITHOUT_READER:
+        return pipe(ends) == 0 ? ends[1] : -1; /* run() closes the other end */
     }
     return -1;
 }
@@ -127,7 +132,18 @@ static int takes_from_a_predecessor(void)
     REQUIRE(in.count == 1 && in.sockets[0].fd == 4);
     REQUIRE(!in.sockets[0].managed && in.sockets[0].any_port);
     REQUIRE(in.ready_fd == 3 && in.control_fd == 5 && in.tickets_fd == 6);
+    REQUIRE(in.predecessor == getppid());
     REQUIRE(fcntl(3, F_GETFD) == FD_CLOEXEC);
+    server_inherited_free(&in);
+    return 0;
+}
+
+static int takes_from_no_predecessor(void)
+{
+    struct server_inherited in;
+    REQUIRE(server_inherited_is_upgrade());
+    REQUIRE(server_inherited_take(&in) == 0);
+    REQUIRE(in.ready_fd == 3 && in.predecessor == 0);
     server_inherited_free(&in);
     return 0;
 }
@@ -171,6 +187,14 @@ static void takes_the_descriptors_of_a_predecessor(void **state)
     assert_int_equal(run(&passed, takes_from_a_predecessor), 0);
 }
 
+/* Its parent gets no signal that was meant for the predecessor (server/management.h). */
+static void a_predecessor_that_has_ended_is_none(void **state)
+{
+    (void)state;
+    const struct passed passed = { { PIPE_WITHOUT_READER }, "1", "ready", 0 };
+    assert_int_equal(run(&passed, takes_from_no_predecessor), 0);
+}
+
 static void leaves_descriptors_for_another_process(void **state)
 {
     (void)state;
@@ -197,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_listeners_with_their_names),
         cmocka_unit_test(takes_the_descriptors_of_a_predecessor),
+        cmocka_unit_test(a_predecessor_that_has_ended_is_none),
         cmocka_unit_test(leaves_descriptors_for_another_process),
         cmocka_unit_test(refuses_descriptors_that_cannot_be_served),
     };
