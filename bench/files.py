@@ -12,7 +12,7 @@ from statistics import median
 from bench import report, servers
 from bench.report import DASH, Results, Row
 from bench.scenarios import Many, Scenario
-from bench.servers import OTHER, WEIR, Choice, Launch, Product, Setup
+from bench.servers import FLOOR_FILES, FLOOR_SANDBOX, OTHER, WEIR, Choice, Launch, Product, Setup
 
 MIB = 1 << 20
 # Of weir. The other servers keep open files, or nothing.
@@ -87,12 +87,13 @@ def _with_cache(plain: Callable[[Setup], Launch]) -> Callable[[Setup], Launch]:
 
 
 def products(choice: Choice) -> tuple[list[Product], list[str]]:
-    """The servers of the comparison without a flag, with weir's cache as it is stated.
+    """The servers of the comparison without a flag, with weir's cache as it is stated, and the
+    floors that have no cache.
 
     Raises:
         BenchError: an unknown name.
     """
-    found, missing = servers.products(choice)
+    found, missing = servers.products(choice, also=(FLOOR_FILES, FLOOR_SANDBOX))
     changed = [
         replace(p, launch=_with_cache(p.launch)) if p.name in (WEIR, OTHER) else p for p in found
     ]

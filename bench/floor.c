@@ -6,11 +6,20 @@
  *
  * It deliberately does not parse, look up files, log, time out, or read a request body. The
  * remaining cost is that of the kernel, which no server can avoid.
+ *
+ * With --root it opens, reads and closes the file of each request, and has no cache: the least that
+ * a server does for a file which is not in its cache. With --sandbox it is confined as a worker of
+ * weir is.
  */
+#include "os/landlock.h"
+#include "os/privilege.h"
+#include "server/calls.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/openat2.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -22,6 +31,8 @@
 #include <sys/epoll.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -52,10 +63,12 @@ struct options {
     size_t head_bytes;
     size_t body_bytes;
     const char *file; /* NULL: the body is made up, and sent from memory */
+    const char *root; /* NULL, or the folder of the files that are requested */
     const char *congestion;
     int ready_fd;
     uint16_t port;
     bool closes; /* one answer per connection */
+    bool confined;
 };
 
 static struct conn conns[FD_LIMIT];
@@ -65,6 +78,7 @@ static size_t copies_bytes;
 static size_t answer_bytes; /* head and body */
 static size_t head_bytes;
 static int file_fd = -1;
+static int root_fd = -1;
 static int epoll_fd = -1;
 static bool closes;
 
@@ -90,12 +104,14 @@ static struct options options_from(int argc, char **argv)
 {
     static const char usage[] =
         "usage: floor [--port N] [--head BYTES] [--body BYTES | --file PATH] [--close]\n"
-        "             [--congestion NAME] [--ready-fd N]\n";
+        "             [--root FOLDER] [--sandbox] [--congestion NAME] [--ready-fd N]\n";
     static const struct option table[] = {
         { "port", required_argument, NULL, 'p' },
         { "head", required_argument, NULL, 'h' },
         { "body", required_argument, NULL, 'b' },
         { "file", required_argument, NULL, 'f' },
+        { "root", required_argument, NULL, 'o' },
+        { "sandbox", no_argument, NULL, 's' },
         { "close", no_argument, NULL, 'x' },
         { "congestion", required_argument, NULL, 'c' },
         { "ready-fd", required_argument, NULL, 'r' },
@@ -116,6 +132,12 @@ static struct options options_from(int argc, char **argv)
             break;
         case 'f':
             o.file = optarg;
+            break;
+        case 'o':
+            o.root = optarg;
+            break;
+        case 's':
+            o.confined = true;
             break;
         case 'x':
             o.closes = true;
@@ -223,9 +245,72 @@ static unsigned heads_count(struct conn *c, size_t len)
     return count;
 }
 
+/* ---- a file for each answer ---- */
+
+/* Terminates the path of a request, which begins behind the method and a slash. */
+static const char *path_of(char *request, size_t len)
+{
+    char *slash = memchr(request, '/', len);
+    char *end = slash == NULL ? NULL : memchr(slash, ' ', len - (size_t)(slash - request));
+    if (end == NULL) {
+        return NULL;
+    }
+    *end = '\0';
+    return slash + 1;
+}
+
+static int file_open(const char *path)
+{
+    struct open_how how = {
+        .flags = O_RDONLY | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_CACHED,
+    };
+    long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+    if (fd < 0 && errno == EAGAIN) {
+        how.resolve = RESOLVE_BENEATH;
+        fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+    }
+    return (int)fd;
+}
+
+/* Reads the file of a path behind the head. False if it has another length than the answer. */
+static bool file_read(const char *path)
+{
+    struct stat status;
+    const size_t size = answer_bytes - head_bytes;
+    int fd = path == NULL ? -1 : file_open(path);
+    if (fd < 0) {
+        return false;
+    }
+    bool is_good = fstat(fd, &status) == 0 && status.st_size == (off_t)size &&
+                   pread(fd, copies + head_bytes, size, 0) == (ssize_t)size;
+    (void)close(fd);
+    return is_good;
+}
+
+/* Answers one request, which has arrived as a whole. A client that pipelines is dropped. */
+static enum flow conn_serve_file(int fd)
+{
+    ssize_t got = recv(fd, input, INPUT_BYTES, 0);
+    if (got <= 0) {
+        return got < 0 && errno == EAGAIN ? FLOW_OPEN : FLOW_CLOSE;
+    }
+    bool is_one = memmem(input, (size_t)got, "\r\n\r\n", 4) == input + got - 4;
+    if (!is_one || !file_read(path_of(input, (size_t)got))) {
+        return FLOW_CLOSE;
+    }
+    bool is_sent = send(fd, copies, answer_bytes, 0) == (ssize_t)answer_bytes;
+    return is_sent && !closes ? FLOW_OPEN : FLOW_CLOSE;
+}
+
+/* ---- connections ---- */
+
 /* Answers all requests that have arrived. Readiness is edge-triggered: a short read is the last. */
 static enum flow conn_serve(int fd, struct conn *c)
 {
+    if (root_fd >= 0) {
+        return conn_serve_file(fd);
+    }
     ssize_t got = INPUT_BYTES;
     enum flow flow = conn_flush(fd, c);
     while (flow == FLOW_OPEN && got == INPUT_BYTES) {
@@ -315,16 +400,49 @@ static int listener_open(const struct options *o)
     return fd;
 }
 
+static void root_open(const struct options *o)
+{
+    root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0) {
+        die(o->root);
+    }
+}
+
+/* The parts of a worker's sandbox (server/sandbox.h) that cost something with each call. */
+static void confine(void)
+{
+    const unsigned groups = CALLS_ALL | CALLS_SERVING | CALLS_ACCEPT | CALLS_READINESS |
+                            CALLS_LOOPS | CALLS_THREADS;
+    struct os_landlock rules;
+    int rc = os_privilege_forbid_new();
+    rc = rc < 0 ? rc : os_landlock_begin(&rules);
+    if (rc == 0 && root_fd >= 0) {
+        rc = os_landlock_allow_open(&rules, root_fd);
+    }
+    rc = rc < 0 ? rc : os_landlock_enforce(&rules);
+    rc = rc < 0 ? rc : server_calls_restrict(groups, getppid(), NULL);
+    if (rc < 0) {
+        errno = -rc;
+        die("sandbox");
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct options o = options_from(argc, argv);
     (void)signal(SIGPIPE, SIG_IGN); /* sendfile() knows no MSG_NOSIGNAL */
     answer_init(&o);
+    if (o.root != NULL) {
+        root_open(&o);
+    }
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     int listen_fd = listener_open(&o);
     struct epoll_event event = { .events = EPOLLIN, .data.fd = listen_fd };
     if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, listen_fd, &event) < 0) {
         die("epoll");
+    }
+    if (o.confined) {
+        confine();
     }
     for (;;) {
         struct epoll_event events[EVENTS_PER_WAKE];

@@ -40,7 +40,7 @@ from bench.rounds import (
     Settings,
 )
 from bench.scenarios import IDLE, SCENARIOS, SYSCALLS, Scenario
-from bench.servers import FLOOR, Choice, Product
+from bench.servers import FLOORS, Choice, Product
 from bench.studies import FILES, HTTP2, LOAD, MODELS, PEERS, REPOSITORY, RULES, TLS, Study
 
 RECORD_BEGIN = "<!-- written by bench/run.py {options} -->"
@@ -202,7 +202,7 @@ def generator_facts(args: argparse.Namespace, study: Study) -> str:
 
 def describe(found: list[Product], settings: Settings, facts: dict[str, object]) -> list[str]:
     """The servers and the machine, one fact per line."""
-    versions = ", ".join(f"{p.name} {p.version}" for p in found if p.name != FLOOR)
+    versions = ", ".join(f"{p.name} {p.version}" for p in found if p.name not in FLOORS)
     where = f"server on core {settings.cores.server}, generator on {settings.cores.generator}"
     congestion = str(facts["congestion_control"])
     if settings.listener_congestion:

@@ -18,7 +18,7 @@ from bench.measure import Cores, Sizes
 from bench.process import BenchError
 from bench.report import OVER_HTTP1, Results
 from bench.scenarios import IDLE, SCENARIOS, SYSCALLS, Scenario
-from bench.servers import FLOOR, WEIR, Product, Running, Setup
+from bench.servers import FLOORS, WEIR, Product, Running, Setup
 
 SYSCALL_SCENARIOS = ("keepalive", "close")
 CHECK_S = 0.3  # for a start, the comparison of the bytes and a stop
@@ -74,7 +74,7 @@ def running(product: Product, setup: Setup) -> Iterator[Running]:
 def setup_for(product: Product, scenario: Scenario, settings: Settings, results: Results) -> Setup:
     """How to start the server for the scenario: the floor imitates weir, or else the next one."""
     answers = results.answers.get(scenario.name, {})
-    model = next((answers[s] for s in results.servers if s != FLOOR and s in answers), None)
+    model = next((answers[s] for s in results.servers if s not in FLOORS and s in answers), None)
     file = settings.root / scenario.path[1:]
     return Setup(
         root=settings.root,
@@ -124,8 +124,8 @@ def measure_load(
         return f"answers {sizes.head_bytes} + {sizes.body_bytes} bytes"
 
     check_s = CHECK_S + (measure.OBSERVED_S if settings.identity else 0)
-    # The floor is last: it imitates the answers of the others.
-    for product in sorted(found, key=lambda p: p.name == FLOOR):
+    # The floors are last: they imitate the answers of the others.
+    for product in sorted(found, key=lambda p: p.name in FLOORS):
         attempt(product, verify, f"{scenario.name} check", check_s)
     for number in range(settings.rounds):
 

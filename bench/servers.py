@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,9 @@ from bench.process import BenchError
 from bench.scenarios import RESUMED, Scenario
 
 FLOOR = "floor"
+FLOOR_FILES = "floor-files"  # opens, reads and closes the file of each request
+FLOOR_SANDBOX = "floor-sandbox"  # the same in the sandbox of a worker of weir
+FLOORS = (FLOOR, FLOOR_FILES, FLOOR_SANDBOX)  # their answers are as long as those of weir
 # Only the serving of files is measured.
 os.environ["WEIR_STATS_LISTEN"] = "off"
 
@@ -114,9 +117,11 @@ def _user_directive(directive: str) -> str:
     return f"{directive} {pwd.getpwuid(0).pw_name};\n" if os.geteuid() == 0 else ""
 
 
-def _floor(binary: Path) -> Callable[[Setup], Launch]:
+def _floor(binary: Path, name: str) -> Callable[[Setup], Launch]:
     def launch(setup: Setup) -> Launch:
         argv = [str(binary), "--head", str(setup.head_bytes)]
+        argv += ["--root", str(setup.root)] if name != FLOOR else []
+        argv += ["--sandbox"] if name == FLOOR_SANDBOX else []
         if setup.file is not None and setup.body_bytes > FLOOR_IN_MEMORY_MAX:
             argv += ["--file", str(setup.file)]
         else:
@@ -367,7 +372,7 @@ PEERS: dict[str, tuple[str, Callable[[str], Callable[[Setup], Launch]]]] = {
     "lighttpd": ("lighttpd", _lighttpd),
     "caddy": ("caddy", _caddy),
 }
-ON_REQUEST = {"caddy"}  # measured only when named
+ON_REQUEST = {"caddy", FLOOR_FILES, FLOOR_SANDBOX}  # measured only when named, or in `also`
 
 
 def version(*argv: str) -> str:
@@ -408,19 +413,19 @@ def weir_product(choice: Choice, *, name: str, model: str, path: Path | None = N
     return Product(name=name, version=version(str(binary), "--version"), launch=launch)
 
 
-def products(choice: Choice) -> tuple[list[Product], list[str]]:
+def products(choice: Choice, also: Collection[str] = ()) -> tuple[list[Product], list[str]]:
     """The servers to measure, and the names of those that are not there.
 
     Raises:
         BenchError: an unknown name, or no floor to compare with.
     """
     floor = choice.build.resolve() / "bench" / "floor"
-    known = [FLOOR, WEIR, *PEERS]
+    known = [*FLOORS, WEIR, *PEERS]
     if unknown := set(choice.only) - set(known):
         raise BenchError(f"no server called {', '.join(sorted(unknown))}; there are: {known}")
     if not floor.exists():
         raise BenchError(f"{floor} is not built; run `make build` first")
-    found = [Product(name=FLOOR, version="-", launch=_floor(floor))]
+    found = [Product(name=name, version="-", launch=_floor(floor, name)) for name in FLOORS]
     missing = []
     for name, path in ((WEIR, choice.build / "weir"), (OTHER, choice.other)):
         if path is None:
@@ -434,7 +439,8 @@ def products(choice: Choice) -> tuple[list[Product], list[str]]:
             found.append(Product(name=name, version=peer_version(binary), launch=maker(binary)))
         elif name not in ON_REQUEST:
             missing.append(name)
-    chosen = {*choice.only, OTHER} if choice.only else {p.name for p in found} - ON_REQUEST
+    usual = {p.name for p in found} - (ON_REQUEST - {*also})
+    chosen = {*choice.only, OTHER} if choice.only else usual
     return [p for p in found if p.name in chosen], missing
 
 
