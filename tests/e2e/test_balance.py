@@ -17,6 +17,7 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Server
+from tests.e2e.sockets import tcp_sockets
 from tests.e2e.wire import Connection, WireError
 from tests.waiting import wait_until
 
@@ -29,12 +30,8 @@ pytestmark = pytest.mark.parametrize("model", ["percore"])
 
 def ports_by_loop(running: Server) -> list[set[int]]:
     """For each epoll instance of the workers, the ports of its clients."""
-    port = f":{running.address[1]:04X}"
-    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     clients = {
-        f"socket:[{row[9]}]": int(row[2].rpartition(":")[2], 16)
-        for row in rows
-        if row[1].endswith(port) and row[3] == "01"
+        each.link: each.peer_port for each in tcp_sockets(running.address[1]) if each.is_established
     }
     loops = []
     for worker in running.workers():

@@ -16,6 +16,7 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Process, Server
+from tests.e2e.sockets import tcp_sockets
 from tests.e2e.statistics import Numbers, wait_for
 from tests.e2e.test_auth import ALICE, field
 from tests.e2e.wire import Connection, connect
@@ -69,8 +70,7 @@ def is_stopped(process: Process) -> bool:
 
 def established(running: Server) -> int:
     """The connections that the kernel has for the server, accepted or not."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return sum(row[1].endswith(f":{running.address[1]:04X}") and row[3] == "01" for row in rows)
+    return sum(each.is_established for each in tcp_sockets(running.address[1]))
 
 
 @pytest.mark.parametrize("model", ["epoll"])

@@ -24,6 +24,7 @@ import pytest
 from tests.e2e import certificates
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.running import RUNTIME, STATISTICS, WEIR, Server
+from tests.e2e.sockets import tcp_sockets
 from tests.e2e.wire import Connection, connect
 from tests.waiting import LIMIT_S, wait_until
 
@@ -66,10 +67,7 @@ def test_the_addresses_are_printed_with_their_scheme(server: ServerFactory, tmp_
 
 def listeners(port: int) -> set[str]:
     """The listening sockets of 127.0.0.1:PORT, as Process.sockets() names them."""
-    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    found = {
-        f"socket:[{row[9]}]" for row in rows if (row[1], row[3]) == (f"0100007F:{port:04X}", "0A")
-    }
+    found = {s.link for s in tcp_sockets(port) if s.listens and s.host == "127.0.0.1"}
     assert found
     return found
 

@@ -30,6 +30,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_prom
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import STATISTICS, TOP, WEIR, Process, Server, start
+from tests.e2e.sockets import tcp_sockets
 from tests.e2e.statistics import Numbers, read, settled, weir_stats
 from tests.e2e.test_reload import reload, write
 from tests.e2e.test_upgrade import replace, upgrade
@@ -775,17 +776,12 @@ def test_the_process_ends_with_a_killed_master(tmp_path: Path, site: Path, model
 def test_the_process_holds_only_what_it_needs(running: Server) -> None:
     process = the_process(running)
     site = running.address[1]
-    listening = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    inode = next(
-        row.split()[9]
-        for row in listening
-        if row.split()[1].endswith(f":{site:04X}") and row.split()[3] == "0A"
-    )
+    listener = next(each for each in tcp_sockets(site) if each.listens)
     assert body(page_of(running), "/healthz")
     # Its listener, the pair that reports the end of the master, and the mailbox of its log.
     wait_until(lambda: len(process.sockets()) == 3, process.descriptors)
     held = process.descriptors().values()
-    assert f"socket:[{inode}]" not in held, "it has the site's listener"
+    assert listener.link not in held, "it has the site's listener"
     assert not any(link.endswith((".log", ".sock")) for link in held)
     segment = [fd for fd, link in process.descriptors().items() if "/dev/shm/" in link]
     assert len(segment) > 1  # the head, and an arena for each process that counts

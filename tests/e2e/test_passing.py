@@ -13,12 +13,12 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Process, Server
+from tests.e2e.sockets import tcp_sockets
 from tests.e2e.test_stopping import wait_until_stopping
 from tests.e2e.wire import Connection, connect
 from tests.waiting import wait_until
@@ -30,10 +30,8 @@ REQUEST = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n"
 
 def accepted(running: Server) -> set[str]:
     """The server's ends of established connections that have been accepted."""
-    port = f":{running.address[1]:04X}"
-    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    mine = [row for row in rows if row[1].endswith(port) and row[3] == "01" and row[9] != "0"]
-    return {f"socket:[{row[9]}]" for row in mine}
+    mine = tcp_sockets(running.address[1])
+    return {each.link for each in mine if each.is_established and each.inode != 0}
 
 
 def wait_until_passed(running: Server, count: int) -> None:

@@ -18,6 +18,7 @@ import pytest
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import WEIR, Process, Server, models, start
+from tests.e2e.sockets import tcp_sockets
 from tests.e2e.test_stopping import BIG, begin_download, wait_until_refused
 from tests.e2e.wire import connect
 from tests.waiting import wait_until
@@ -233,8 +234,7 @@ def test_addresses_can_be_added_and_removed(
 
 def listening(port: int) -> int:
     """How many sockets listen on this port."""
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return sum(fields[1].endswith(f":{port:04X}") and fields[3] == "0A" for fields in lines)
+    return sum(each.listens for each in tcp_sockets(port))
 
 
 @pytest.mark.parametrize("model", ["percore"])

@@ -21,6 +21,7 @@ import pytest
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.planting import in_force, planted
 from tests.e2e.running import WEIR, Process, Server
+from tests.e2e.sockets import tcp_sockets
 from tests.e2e.statistics import segment
 from tests.e2e.test_page import numbers, page_of
 from tests.e2e.wire import connect
@@ -185,8 +186,7 @@ SO_LOCK_FILTER, MSG_FASTOPEN, TCP_MAXSEG = 44, 0x20000000, 2
 
 def listeners_of(worker: Process, port: int) -> list[int]:
     """The descriptors of the sockets that listen on the port."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    found = {f"socket:[{row[9]}]" for row in rows if int(row[1].split(":")[1], 16) == port}
+    found = {each.link for each in tcp_sockets(port) if each.listens}
     return [fd for fd, link in worker.descriptors().items() if link in found]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Server
+from tests.e2e.sockets import tcp_sockets
 from tests.e2e.statistics import Numbers, wait_for
 from tests.e2e.wire import Connection, connect, parse_answer
 from tests.waiting import LIMIT_S, wait_until
@@ -178,8 +179,8 @@ def test_a_client_that_never_reads_is_reset(server: ServerFactory, site: Path) -
 
 def kernel_holds(running: Server, client: Connection) -> bool:
     """Whether the kernel still has the server's end of this connection."""
-    ends = f":{running.address[1]:04X} 0100007F:{client.socket.getsockname()[1]:04X} "
-    return ends in Path("/proc/net/tcp").read_text()
+    port = client.socket.getsockname()[1]
+    return any(each.peer_port == port for each in tcp_sockets(running.address[1]))
 
 
 def test_the_kernel_does_not_keep_an_answer_for_a_client_that_never_reads(

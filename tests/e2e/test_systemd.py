@@ -18,6 +18,7 @@ import pytest
 from tests.e2e.activation import activation
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import WEIR, Process
+from tests.e2e.sockets import unix_sockets
 from tests.e2e.wire import connect
 from tests.waiting import LIMIT_S, wait_until
 
@@ -98,19 +99,14 @@ def test_workers_do_not_hold_the_socket_of_the_manager(
     inode = os.fstat(manager.socket.fileno()).st_ino
     assert "READY" in manager.receive()
     ours = set(running.master.descriptors().values()) - {f"socket:[{inode}]"}
-    assert any(is_datagram(name) for name in ours)
+    assert ours & datagrams()
     for worker in running.workers():
         shared = ours & set(worker.descriptors().values())
-        assert not any(is_datagram(name) for name in shared)
+        assert not shared & datagrams()
 
 
-def is_datagram(name: str) -> bool:
-    inode = name.removeprefix("socket:[").rstrip("]")
-    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
-        fields = line.split()
-        if fields[6] == inode:
-            return fields[4] == "0002"
-    return False
+def datagrams() -> set[str]:
+    return {each.link for each in unix_sockets() if each.is_datagram}
 
 
 def test_the_watchdog_receives_heartbeats(server: ServerFactory, manager: Manager) -> None:

@@ -21,6 +21,7 @@ from tests.e2e.activation import activation
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import WEIR, Process, Server
+from tests.e2e.sockets import unix_sockets
 from tests.e2e.wire import connect
 from tests.waiting import LIMIT_S, wait_until
 
@@ -247,11 +248,8 @@ def test_a_second_upgrade_is_ignored_and_a_stop_ends_both_servers(
 
 
 def listeners(path: Path) -> list[str]:
-    """The sockets that listen at the path. A connection that waits to be accepted bears the path,
-    too, but it is no listener (__SO_ACCEPTCON of the kernel)."""
-    rows = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
-    bound = [row for row in rows if row[-1] == str(path)]
-    return [f"socket:[{row[6]}]" for row in bound if int(row[3], 16) & 0x10000]
+    """The sockets that listen at the path, as Process.sockets() names them."""
+    return [each.link for each in unix_sockets() if each.path == str(path) and each.listens]
 
 
 def test_unix_sockets_and_a_named_control_socket_are_handed_over(

@@ -26,6 +26,7 @@ from typing import Any
 from tests.e2e.certificates import Pair
 from tests.e2e.http2 import Client, EndedError, StreamResetError
 from tests.e2e.running import RUNTIME, WEIR, Process
+from tests.e2e.sockets import TcpSocket, tcp_sockets
 from tests.e2e.wire import Answer, Connection, WireError, parse_head
 from tests.faults.plan import Fault, Plan
 from tests.waiting import LIMIT_S, wait_until
@@ -458,16 +459,9 @@ class SealedScenario(Scenario):
             lambda: not self.connections(), lambda: f"no connection is left: {self.connections()}"
         )
 
-    def connections(self) -> list[str]:
-        """The rows of accepted connections that a process holds."""
-        port = f":{self.address[1]:04X}"
-        rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-        listening, nobody = "0A", "0"
-        return [
-            " ".join(row[:10])
-            for row in rows
-            if row[1].endswith(port) and row[3] != listening and row[9] != nobody
-        ]
+    def connections(self) -> list[TcpSocket]:
+        """The accepted connections that a process holds."""
+        return [s for s in tcp_sockets(self.address[1]) if not s.listens and s.inode != 0]
 
 
 def whole_answer(data: bytes) -> Answer | None:
