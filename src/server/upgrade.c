@@ -31,36 +31,22 @@ static const char *const left_out[] = {
 
 /* ---- file, arguments, environment ---- */
 
-/* The path by which this program was started, from the root, or NULL. The caller frees it. */
-static char *start_path(void)
-{
-    const char *called = (const char *)getauxval(AT_EXECFN); /* NOLINT(performance-no-int-to-ptr) */
-    char folder[PATH_MAX], *path = NULL;
-    if (!called)
-        return NULL;
-    if (called[0] == '/')
-        return strdup(called);
-    if (!getcwd(folder, sizeof(folder)) || asprintf(&path, "%s/%s", folder, called) < 0)
-        return NULL;
-    return path;
-}
-
-/* The path of the start may have a link, which leads to another version when SIGUSR2 comes. With an
- * interpreter or a descriptor it leads to another file, and then the path of this file is used. */
+/* The path by which the program was started may have a link, which leads to another version when
+ * SIGUSR2 comes. It may be relative: the master stays in its folder. Where it leads to another
+ * file, such as an interpreter, the path of this file is used. */
 static int find_file(struct server_upgrade *upgrade)
 {
-    char path[PATH_MAX], start[PATH_MAX];
+    char path[PATH_MAX], target[PATH_MAX];
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel passes a pointer as a number */
+    const char *start = (const char *)getauxval(AT_EXECFN);
     ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
     if (len < 0)
         return -errno;
     if ((size_t)len == sizeof(path))
         return -ENAMETOOLONG;
     path[len] = '\0';
-    upgrade->file = start_path();
-    if (!upgrade->file || !realpath(upgrade->file, start) || strcmp(path, start) != 0) {
-        free(upgrade->file);
-        upgrade->file = strdup(path);
-    }
+    bool leads_here = start && realpath(start, target) && strcmp(target, path) == 0;
+    upgrade->file = strdup(leads_here ? start : path);
     return upgrade->file ? 0 : -ENOMEM;
 }
 
