@@ -177,7 +177,7 @@ int server_generation_go(struct server_generation *g)
     server_listeners_serve(&g->listeners);
     server_logs_use_error(&g->logs);
     server_capacity_warn(g->config, g->model);
-    server_tls_warn(&g->tls, g->config);
+    server_tls_warn(&g->tls);
     g->limit_ns = 0;
     g->state = GENERATION_SERVING;
     return 0;

@@ -2,6 +2,7 @@
 #include "server/tls.h"
 
 #include "base/num.h"
+#include "base/span.h"
 #include "config/address.h"
 #include "log/error.h"
 #include "os/clock.h"
@@ -227,21 +228,39 @@ static const struct tls_identity *find_identity(const struct tls_server *server,
     return NULL;
 }
 
-static void warn_of_site(const struct tls_server *server, const struct config_site *site)
+static void write_warnings(const struct tls_server *server, const struct config_site *site,
+                           FILE *out)
 {
     char why[TLS_WHY_MAX];
     const int64_t now_s = os_clock_wall_s();
     for (const char *const *file = site->tls_certificates; *file; file++) {
         const struct tls_identity *identity = find_identity(server, *file);
         for (unsigned i = 0; identity && server_tls_warning(site, identity, i, now_s, why); i++)
-            log_error(LOG_WARNING, "%s", why);
+            fprintf(out, "%s\n", why);
     }
 }
 
-void server_tls_warn(const struct server_tls *tls, const struct config *config)
+/* The process of the page takes its certificates before the sites are served. So the warnings are
+ * kept as text. */
+static int keep_warnings(struct server_tls *tls, const struct config *config)
 {
-    for (size_t i = 0; tls->server && i < config->site_count; i++)
-        warn_of_site(tls->server, &config->sites[i]);
+    const struct tls_server *server = tls->server ? tls->server : tls->page;
+    size_t len;
+    FILE *out = open_memstream(&tls->warnings, &len);
+    if (!out)
+        return -errno;
+    for (size_t i = 0; i < config->site_count; i++)
+        write_warnings(server, &config->sites[i], out);
+    return fclose(out) == 0 ? 0 : -errno;
+}
+
+void server_tls_warn(const struct server_tls *tls)
+{
+    struct span rest = tls->warnings ? span_text(tls->warnings) : SPAN("");
+    while (rest.len > 0) {
+        const struct span line = span_take(&rest, '\n');
+        log_error(LOG_WARNING, "%.*s", (int)line.len, line.at);
+    }
 }
 
 /* ---- the files ---- */
@@ -297,6 +316,10 @@ int server_tls_open(struct server_tls *tls, const struct config *config,
     if (rc == 0 && has_page)
         rc = make_server(tls, config, true, &tls->page, why);
     tls_wipe_end();
+    if (rc == 0 && keep_warnings(tls, config) < 0) {
+        snprintf(why, TLS_WHY_MAX, "There is not enough memory for the certificates.");
+        rc = -ENOMEM;
+    }
     tls->complete = rc == 0;
     return rc;
 }
@@ -308,5 +331,6 @@ void server_tls_close(struct server_tls *tls)
     free(tls->local);
     server_watch_close(&tls->watch);
     free(tls->certificates);
+    free(tls->warnings);
     *tls = (struct server_tls){ 0 };
 }

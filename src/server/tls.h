@@ -29,6 +29,7 @@ struct server_tls {
     size_t certificate_count;
     struct stats_certificate *certificates; /* for the statistics; the first end comes first */
     struct tls_selfsigned *local; /* the certificate for this machine alone; NULL: not in use */
+    char *warnings;               /* why clients may refuse certificates, a line each; or NULL */
 };
 
 /* Reads the files of a configuration, and makes a certificate for this machine if no site has one.
@@ -50,8 +51,8 @@ uint16_t server_tls_port(const struct config *config);
 bool server_tls_warning(const struct config_site *site, const struct tls_identity *identity,
                         unsigned index, int64_t now_s, char out[TLS_WHY_MAX]);
 
-/* Logs these warnings for the certificates that the sites begin to serve with. */
-void server_tls_warn(const struct server_tls *tls, const struct config *config);
+/* Logs these warnings for the certificates of all sites, which the page has, too. */
+void server_tls_warn(const struct server_tls *tls);
 
 /* Certificate number `index` of the site, and its key. Without tls-key, the file of the certificate
  * has both. */

@@ -515,19 +515,27 @@ def test_check_says_that_a_certificate_has_ended(tmp_path: Path, site: Path) -> 
 
 
 @pytest.mark.parametrize("model", ["epoll"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--listen", "https://127.0.0.1:0"),
+        ("--listen", "127.0.0.1:0", "--stats-listen", "https://127.0.0.1:0"),
+    ],
+    ids=["sites", "page"],
+)
 def test_the_log_warns_of_a_certificate_that_clients_refuse(
-    server: ServerFactory, tmp_path: Path, site: Path
+    server: ServerFactory, tmp_path: Path, site: Path, options: tuple[str, ...]
 ) -> None:
-    """At the start, and after each reload, because the file may have been replaced."""
+    """At the start, and after each reload, because the file may have been replaced. Also where only
+    the statistics page has TLS."""
     issuer = certificates.make(tmp_path, "issuer", "issuer.example")
     dates = ("20240101000000Z", "20240201000000Z")
     pair = certificates.make(tmp_path, "shop", "shop.example", issuer=issuer, dates=dates)
     conf = tmp_path / "weir.conf"
     conf.write_text(
-        f"[server]\nlisten = https://127.0.0.1:0\n"
         f"[site shop]\nroot = {site}\nhost = shop.example, other.example\n{pair.settings()}"
     )
-    running = server("-c", str(conf), folder=None, listen=())
+    running = server("-c", str(conf), *options, folder=None, listen=())
     warnings = re.compile(r" warning \[\d+\] (the certificate .*)$", re.M)
     expected = ["ended at 2024-02-01", "does not cover the host other.example of site shop."]
     wait_until(lambda: len(warnings.findall(running.messages())) == 2, running.messages)
