@@ -7,8 +7,8 @@
  * It deliberately does not parse, look up files, log, time out, or read a request body. The
  * remaining cost is that of the kernel, which no server can avoid.
  *
- * With --root it opens, reads and closes the file of each request, and has no cache: the least that
- * a server does for a file which is not in its cache. With --sandbox it is confined as a worker of
+ * With --root it opens, reads and closes the file of each request, and has no cache. A server does
+ * at least this for a file that is not in its cache. With --sandbox it is confined as a worker of
  * weir is.
  */
 #include "os/landlock.h"
