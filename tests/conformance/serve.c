@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "config/read.h"
 #include "rules/rules.h"
+#include "session/fetch.h"
 #include "session/hosts.h"
 #include "session/ready.h"
 #include "site/mime.h"
@@ -157,11 +158,13 @@ static struct tls_server *open_tls(const struct fixture *fixture)
     return server;
 }
 
-/* Other threads compare passwords, as in the models with event loops. */
+/* Other threads compare passwords, and read what the kernel does not have in memory of open files,
+ * as in the models with event loops. */
 static void use_tasks(struct serve *serve)
 {
     const struct task_limits lanes[TASK_LANES] = {
         [TASK_COMPUTES] = { SESSION_CHECKERS, SESSION_CHECKS_MAX },
+        [TASK_FETCHES] = { SESSION_FETCHERS, SESSION_FETCHES_MAX },
     };
     serve->home.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     serve->shared.tasks = task_pool_new(lanes);
