@@ -87,7 +87,9 @@ def heartbeat(running: Server) -> float:
 
 
 def visit(running: Server) -> bool:
-    with contextlib.suppress(OSError, AssertionError), connect(running.address) as connection:
+    """Gives up after some seconds: the kernel may wake the ring of a worker that was killed, and
+    not that of the successor, until the next client comes (docs/decisions/049)."""
+    with contextlib.suppress(OSError, AssertionError), connect(running.address, 20) as connection:
         return connection.get("/hello.txt").status == 200
     return False
 
@@ -180,7 +182,7 @@ def test_what_a_worker_does_to_its_sockets_ends_with_it(
     os.kill(worker.pid, signal.SIGKILL)
     wait_until(lambda: worker not in running.workers(), "the worker is replaced")
     wait_until(lambda: visit(running), "the successor serves")
-    assert visit(running)
+    wait_until(lambda: visit(running), "the successor serves again")
 
 
 @pytest.mark.parametrize("model", ["percore"])
