@@ -11,6 +11,7 @@
  * at least this for a file that is not in its cache. With --sandbox it is confined as a worker of
  * weir is.
  */
+#include "os/file.h"
 #include "os/landlock.h"
 #include "os/privilege.h"
 #include "server/calls.h"
@@ -19,7 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <linux/openat2.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -32,7 +32,6 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -261,16 +260,8 @@ static const char *path_of(char *request, size_t len)
 
 static int file_open(const char *path)
 {
-    struct open_how how = {
-        .flags = O_RDONLY | O_CLOEXEC,
-        .resolve = RESOLVE_BENEATH | RESOLVE_CACHED,
-    };
-    long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
-    if (fd < 0 && errno == EAGAIN) {
-        how.resolve = RESOLVE_BENEATH;
-        fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
-    }
-    return (int)fd;
+    int fd = os_file_open_cached(root_fd, path);
+    return fd == -EINPROGRESS ? os_file_open_beneath(root_fd, path) : fd;
 }
 
 /* Reads the file of a path behind the head. False if it has another length than the answer. */
@@ -400,15 +391,17 @@ static int listener_open(const struct options *o)
     return fd;
 }
 
-static void root_open(const struct options *o)
+static void root_open(const char *path)
 {
-    root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    root_fd = os_file_open_directory(path);
     if (root_fd < 0) {
-        die(o->root);
+        errno = -root_fd;
+        die(path);
     }
 }
 
-/* The parts of a worker's sandbox (server/sandbox.h) that cost something with each call. */
+/* The parts of a worker's sandbox (server/sandbox.h) that cost something with each call. The groups
+ * are those of `epoll`. server_calls_of_model would link every model, and all that they need. */
 static void confine(void)
 {
     const unsigned groups = CALLS_ALL | CALLS_SERVING | CALLS_ACCEPT | CALLS_READINESS |
@@ -433,7 +426,7 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN); /* sendfile() knows no MSG_NOSIGNAL */
     answer_init(&o);
     if (o.root != NULL) {
-        root_open(&o);
+        root_open(o.root);
     }
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     int listen_fd = listener_open(&o);
