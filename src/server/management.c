@@ -111,10 +111,8 @@ int server_management_open(struct server_management *ret_management,
     rc = server_inherited_take(&c->inherited);
     if (rc < 0)
         server_management_close(c);
-    if (c->inherited.ready_fd >= 0) { /* the --ready-fd of the command line was the predecessor's */
+    if (c->inherited.ready_fd >= 0) /* the --ready-fd of the command line was the predecessor's */
         c->ready_fd = c->inherited.ready_fd;
-        c->predecessor = c->inherited.predecessor;
-    }
     if (rc == 0 && c->inherited.tickets_fd >= 0)
         adopt_tickets(c);
     return rc;
@@ -341,8 +339,9 @@ void server_management_rotated(struct server_management *management)
 {
     /* A successor that starts may have opened the old files, and cannot take signals yet. */
     management->rotates_successor = server_management_is_upgrading(management);
-    if (management->predecessor > 0 && getppid() == management->predecessor)
-        (void)kill(management->predecessor, SIGUSR1);
+    const pid_t predecessor = management->inherited.predecessor;
+    if (predecessor > 0 && getppid() == predecessor)
+        (void)kill(predecessor, SIGUSR1);
 }
 
 void server_management_abandon(struct server_management *management)

@@ -30,7 +30,6 @@ struct server_management {
     struct server_inherited inherited;
     struct tls_tickets tickets; /* of all generations; closed until one has TLS */
     int ready_fd;               /* gets the URLs, once; -1: none */
-    pid_t predecessor;          /* the master that this process replaces; 0: none */
     struct server_upgrade upgrade;
     struct server_control *control; /* NULL: there is none */
     int64_t since_s;                /* when the server started */

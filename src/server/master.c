@@ -106,7 +106,7 @@ static void report_serving(struct master *m)
 static void claim_exclusives(struct master *m, struct server_generation *g)
 {
     char why[LOG_ERROR_LINE_MAX];
-    pid_t predecessor = m->management.predecessor;
+    pid_t predecessor = m->management.inherited.predecessor;
     if (!g->failed &&
         server_pidfile_prepare(&m->pidfiles, g->store, predecessor, why, sizeof(why)) < 0)
         server_generation_fail(g, why);

@@ -317,7 +317,7 @@ int server_tls_open(struct server_tls *tls, const struct config *config,
         rc = make_server(tls, config, true, &tls->page, why);
     tls_wipe_end();
     if (rc == 0 && keep_warnings(tls, config) < 0) {
-        snprintf(why, TLS_WHY_MAX, "There is not enough memory for the certificates.");
+        (void)tls_identity_refuse_for_memory(why, "checking the certificates");
         rc = -ENOMEM;
     }
     tls->complete = rc == 0;

@@ -18,7 +18,7 @@ import pytest
 from tests.e2e.activation import activation
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import WEIR, Process
-from tests.e2e.sockets import unix_sockets
+from tests.e2e.sockets import link_of, unix_sockets
 from tests.e2e.wire import connect
 from tests.waiting import LIMIT_S, wait_until
 
@@ -98,7 +98,7 @@ def test_workers_do_not_hold_the_socket_of_the_manager(
     running = server(environment={"NOTIFY_SOCKET": manager.address})
     inode = os.fstat(manager.socket.fileno()).st_ino
     assert "READY" in manager.receive()
-    ours = set(running.master.descriptors().values()) - {f"socket:[{inode}]"}
+    ours = set(running.master.descriptors().values()) - {link_of(inode)}
     assert ours & datagrams()
     for worker in running.workers():
         shared = ours & set(worker.descriptors().values())
