@@ -70,7 +70,7 @@ struct server {
     const bool *listener_tls; /* for each place in a set: it is for TLS. NULL: none is */
     unsigned listener_count;
     unsigned listener_sets;
-    bool has_stuck_waiter; /* another process may wait for connections, and never accept them */
+    uint64_t dead_waiters_until_ns;    /* as in struct server_addresses */
     struct ipc_fdpass_receiver passed; /* where the master accepts: its connections arrive here */
     unsigned threads;         /* event loops; or serving threads, beside the one that accepts */
     unsigned cache_readers;   /* those of the accepting threads come first */

@@ -73,12 +73,11 @@ static void stop_listener(struct model_ringloop *r, size_t number)
     model_ring_cancel(&r->ring, what, model_ringloop_about(ABOUT_NOTHING, 0));
 }
 
-/* For each connection the kernel wakes one of the rings that accept. That may be the ring of a
- * process that waits for a disk and never accepts again. It wakes all that only wait for a report.
- */
+/* For each connection the kernel wakes one of the rings that accept. That may be the ring of a dead
+ * process, which accepts nothing. It wakes all that only wait for a report. */
 static bool may_accept_many(const struct model_loop *loop)
 {
-    return !loop->server->has_stuck_waiter &&
+    return loop->now_ns >= loop->server->dead_waiters_until_ns &&
            atomic_load_explicit(&loop->live, memory_order_relaxed) + MANY_FROM <=
                loop->connections_max;
 }

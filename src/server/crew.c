@@ -64,7 +64,7 @@ static _Noreturn void run_worker(struct server_generation *g, struct server_addr
             .listener_count = sets > 0 ? (unsigned)columns : 0,
             .listener_sets = sets,
             .listener_tls = g->listener_tls,
-            .has_stuck_waiter = addresses->has_stuck_waiter,
+            .dead_waiters_until_ns = addresses->dead_waiters_until_ns,
             .intake = intake,
             .access_log = &g->logs.access,
             .logs_fd = logs_fd,
@@ -263,7 +263,8 @@ bool server_crew_forget_lost(struct server_generation *g, struct server_addresse
         if (g->dispatch)
             server_dispatch_down(g->dispatch, i);
         server_slot_plan_restart(&g->slots[i], now_ns);
-        addresses->has_stuck_waiter = lost = true;
+        addresses->dead_waiters_until_ns = UINT64_MAX;
+        lost = true;
     }
     return lost;
 }
@@ -276,8 +277,10 @@ void server_crew_kill(struct server_generation *g, struct server_addresses *addr
     g->limit_ns = now_ns + KILL_AGAIN_MS * DURATION_MS;
     server_crew_signal(g, SIGKILL);
     for (unsigned i = 0; g->slots && i < g->workers; i++)
-        if (g->slots[i].pid > 0 && server_slot_abandon(&g->slots[i], g->killed_ns, now_ns))
-            *host->abandoned = addresses->has_stuck_waiter = true;
+        if (g->slots[i].pid > 0 && server_slot_abandon(&g->slots[i], g->killed_ns, now_ns)) {
+            addresses->dead_waiters_until_ns = UINT64_MAX;
+            *host->abandoned = true;
+        }
 }
 
 uint64_t server_crew_due_ns(const struct server_generation *g)

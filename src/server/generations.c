@@ -72,14 +72,17 @@ uint64_t server_generations_due_ns(const struct server_generation *first)
     return due;
 }
 
-void server_generations_reap(struct server_generation *first,
-                             const struct server_addresses *addresses, pid_t pid, int status)
+void server_generations_reap(struct server_generation *first, struct server_addresses *addresses,
+                             pid_t pid, int status)
 {
     struct server_generation *g = first;
     while (g && !server_crew_reap(g, pid, status))
         g = g->next;
-    if (g)
-        mend_addresses(addresses);
+    if (!g)
+        return;
+    if (status != 0)
+        server_listeners_note_death(addresses, os_clock_now_ns());
+    mend_addresses(addresses);
 }
 
 void server_generations_remove_gone(struct server_generation **first,

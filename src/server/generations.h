@@ -30,8 +30,8 @@ uint64_t server_generations_due_ns(const struct server_generation *first);
 
 /* A process has ended, perhaps a worker. The sockets that it shared are mended, so that what it did
  * to them ends with it. */
-void server_generations_reap(struct server_generation *first,
-                             const struct server_addresses *addresses, pid_t pid, int status);
+void server_generations_reap(struct server_generation *first, struct server_addresses *addresses,
+                             pid_t pid, int status);
 
 /* Frees the generations whose last worker is gone. If `*serving` is one of them, it becomes
  * NULL. */

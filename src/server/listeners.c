@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/listeners.h"
 
+#include "base/duration.h"
 #include "config/address.h"
 #include "config/read.h"
 #include "log/error.h"
@@ -12,6 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum {
+    RINGS_END_MS = 60000 /* by far enough for the kernel to end the rings of a dead process */
+};
 
 /* ---- addresses ---- */
 
@@ -312,10 +317,19 @@ static int adopt_socket(struct server_addresses *addresses,
     return rc;
 }
 
+void server_listeners_note_death(struct server_addresses *addresses, uint64_t now_ns)
+{
+    const uint64_t until_ns = now_ns + RINGS_END_MS * DURATION_MS;
+    if (addresses->dead_waiters_until_ns < until_ns)
+        addresses->dead_waiters_until_ns = until_ns;
+}
+
 int server_listeners_adopt(struct server_addresses *addresses,
-                           const struct server_inherited *inherited)
+                           const struct server_inherited *inherited, uint64_t now_ns)
 {
     int rc = 0;
+    if (inherited->count > 0)
+        server_listeners_note_death(addresses, now_ns); /* of an earlier server */
     for (size_t i = 0; i < inherited->count && rc == 0; i++)
         rc = adopt_socket(inherited->sockets[i].page ? addresses->other : addresses,
                           &inherited->sockets[i]);

@@ -31,15 +31,20 @@ struct server_addresses {
     const struct server_listeners *reserved; /* listeners of the other kind that stay in use: their
                                                 sockets cannot move here; NULL: none */
     bool handed_over;                        /* a successor serves them: socket files stay */
-    bool borrowed;         /* a predecessor still serves those that were adopted: likewise */
-    bool has_stuck_waiter; /* a worker that was given up may still wait for their connections */
+    bool borrowed; /* a predecessor still serves those that were adopted: likewise */
+    uint64_t dead_waiters_until_ns; /* until then the kernel may wake the ring of a dead process for
+                                       their connections; UINT64_MAX: as long as this server runs */
 };
 
 /* Takes the listeners that another process opened, those of the statistics page into the other
  * kind. Their addresses need not be opened then. 0 or -errno. Call it before the first
  * generation. */
 MUST_USE int server_listeners_adopt(struct server_addresses *addresses,
-                                    const struct server_inherited *inherited);
+                                    const struct server_inherited *inherited, uint64_t now_ns);
+
+/* A process that accepted from these addresses was killed, or failed. The kernel ends its rings
+ * some time after it. */
+void server_listeners_note_death(struct server_addresses *addresses, uint64_t now_ns);
 
 /* The first generation serves: the adopted listeners belong to this process now. Closes those that
  * no generation uses, and logs each. */

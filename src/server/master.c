@@ -462,7 +462,9 @@ static int open_management(struct master *m, const struct server_management_mast
     if (m->signal_fd < 0)
         return m->signal_fd;
     int rc = server_management_open(&m->management, asked, m->launch->ready_fd);
-    return rc < 0 ? rc : server_listeners_adopt(&m->addresses, &m->management.inherited);
+    return rc < 0
+               ? rc
+               : server_listeners_adopt(&m->addresses, &m->management.inherited, os_clock_now_ns());
 }
 
 int server_master_run(struct config_store *store, const struct server_master_launch *launch)

@@ -119,7 +119,7 @@ static int run_model(struct server_resources *resources, const struct server_wor
         .listener_tls = plan->listener_tls,
         .listener_count = plan->listener_count,
         .listener_sets = plan->listener_sets,
-        .has_stuck_waiter = plan->has_stuck_waiter,
+        .dead_waiters_until_ns = plan->dead_waiters_until_ns,
         .passed = plan->intake,
         .threads = plan->threads,
         .cache_readers = cache_readers(plan, capacity),

@@ -4,26 +4,33 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.activation import activation
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.crowd import Crowd
 from tests.e2e.load import Load
 from tests.e2e.running import WEIR, Server
+from tests.e2e.sockets import tcp_sockets
+from tests.e2e.tracing import LIBC
 from tests.e2e.wire import Connection, connect, parse_answer
 from tests.waiting import LIMIT_S, wait_until
 
 # The same on every architecture.
 SETUP, REGISTER = "425", "427"
+PIDFD_GETFD = 438
 RECEIVE = 27  # the kernel's number of the operation
 WITHOUT_CALL = (sys.executable, str(Path(__file__).with_name("without_call.py")))
 
@@ -305,3 +312,75 @@ def test_uploads_on_an_open_connection_are_answered(rings: ServerFactory) -> Non
                 client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
                 client.send(bytes(1_000_000))
                 assert client.read().status == 405
+
+
+# ---- rings of the dead ----
+
+
+def listener_of(running: Server) -> socket.socket:
+    """The listening socket of the server, which has one thread. Skips where this process may not
+    take descriptors of others."""
+    (link,) = [each.link for each in tcp_sockets(running.address[1]) if each.listens]
+    (fd,) = [fd for fd, its in running.master.descriptors().items() if its == link]
+    pidfd = os.pidfd_open(running.master.pid)
+    try:
+        copy = LIBC.syscall(PIDFD_GETFD, pidfd, fd, 0)
+    finally:
+        os.close(pidfd)
+    if copy < 0:
+        pytest.skip(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
+    return socket.socket(fileno=copy)
+
+
+def waits_for_events(thread: threading.Thread) -> bool:
+    call = Path(f"/proc/self/task/{thread.native_id}/syscall").read_text().split()[0]
+    return call in ("232", "281", "22")  # epoll_wait and epoll_pwait of x86-64; that of AArch64
+
+
+@contextlib.contextmanager
+def dead_waiter(listener: socket.socket) -> Iterator[None]:
+    """For a connection the kernel wakes one of those that asked for it, in the order of asking. The
+    ring of a process is ended some time after the process. Here a thread stands for that ring: it
+    is woken, and accepts nothing."""
+    end = threading.Event()
+    reading, writing = os.pipe()
+
+    def wait() -> None:
+        while not end.is_set():
+            epoll.poll()
+
+    with select.epoll() as epoll:
+        epoll.register(reading, select.EPOLLIN)
+        epoll.register(listener, select.EPOLLIN | select.EPOLLEXCLUSIVE)
+        thread = threading.Thread(target=wait)
+        thread.start()
+        try:
+            wait_until(lambda: waits_for_events(thread), "the thread waits for connections")
+            yield
+        finally:
+            end.set()
+            os.close(writing)
+            thread.join()
+            os.close(reading)
+
+
+def visit_twice(running: Server) -> None:
+    """The first connection may arrive before the ring asks for connections."""
+    for _ in range(2):
+        with connect(running.address) as client:
+            assert client.get("/hello.txt").body == b"hello\n"
+
+
+def test_no_client_waits_for_the_ring_of_a_worker_that_was_killed(rings: ServerFactory) -> None:
+    running = rings("--workers", "1", "--threads", "1")
+    (worker,) = running.workers()
+    with listener_of(running) as listener, dead_waiter(listener):
+        os.kill(worker.pid, signal.SIGKILL)
+        wait_until(lambda: "serves in place of" in running.messages(), running.messages)
+        visit_twice(running)
+
+
+def test_no_client_waits_for_the_ring_of_an_earlier_server(rings: ServerFactory) -> None:
+    """A service manager keeps the sockets, and starts a server that has died again."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, dead_waiter(listener):
+        visit_twice(rings("--workers", "1", "--threads", "1", listen=(), **activation(listener)))
