@@ -5,6 +5,7 @@
 #include "config/address.h"
 #include "config/read.h"
 #include "log/error.h"
+#include "os/clock.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -325,11 +326,11 @@ void server_listeners_note_death(struct server_addresses *addresses, uint64_t no
 }
 
 int server_listeners_adopt(struct server_addresses *addresses,
-                           const struct server_inherited *inherited, uint64_t now_ns)
+                           const struct server_inherited *inherited)
 {
     int rc = 0;
     if (inherited->count > 0)
-        server_listeners_note_death(addresses, now_ns); /* of an earlier server */
+        server_listeners_note_death(addresses, os_clock_now_ns()); /* of an earlier server */
     for (size_t i = 0; i < inherited->count && rc == 0; i++)
         rc = adopt_socket(inherited->sockets[i].page ? addresses->other : addresses,
                           &inherited->sockets[i]);

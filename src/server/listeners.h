@@ -40,7 +40,7 @@ struct server_addresses {
  * kind. Their addresses need not be opened then. 0 or -errno. Call it before the first
  * generation. */
 MUST_USE int server_listeners_adopt(struct server_addresses *addresses,
-                                    const struct server_inherited *inherited, uint64_t now_ns);
+                                    const struct server_inherited *inherited);
 
 /* A process that accepted from these addresses was killed, or failed. The kernel ends its rings
  * some time after it. */

@@ -39,7 +39,7 @@ struct master {
     bool has_terminal;
     bool announced;                   /* a generation has served, and the readiness was reported */
     bool stopping, failed, abandoned; /* abandoned: since the stop began, a worker did not end */
-    bool reload_again;                /* a reload was requested during another one */
+    bool reload_asked, upgrade_asked; /* they begin when the server is settled */
     enum server_follow following;     /* why a generation with the present configuration follows */
     uint64_t drain_ns;           /* the end of drain-delay after a stop request; 0: no delay runs */
     struct server_report report; /* of the reload under way */
@@ -82,7 +82,7 @@ static void announce(struct master *m, const struct server_generation *g)
 /* The end of every reload. A client that has requested it during another one waits for the next. */
 static void finish_reload(struct master *m, bool good)
 {
-    server_report_end(&m->report, good, m->serving, m->reload_again ? NULL : &m->management,
+    server_report_end(&m->report, good, m->serving, m->reload_asked ? NULL : &m->management,
                       &m->stats);
 }
 
@@ -205,14 +205,15 @@ static void follow_disk(struct master *m)
         server_trial_begin(&m->trial, m->launch, m->serving->store, &m->management.tickets, now_ns);
 }
 
-/* finish_reload reports the outcome. False: a reload is not possible now. */
-static bool begin_reload(struct master *m)
+/* Whether no generation is starting or being prepared, and the server does not stop. */
+static bool is_settled(const struct master *m)
 {
-    if (m->stopping || server_management_is_upgrading(&m->management))
-        return false;
-    m->reload_again = m->starting || server_trial_is_awaited(&m->trial);
-    if (m->reload_again)
-        return true;
+    return !m->starting && !m->stopping && !server_trial_is_awaited(&m->trial);
+}
+
+static void begin_reload(struct master *m)
+{
+    m->reload_asked = false;
     server_management_reloading(&m->management);
     server_report_begin(&m->report);
     if (server_generations_count(m->generations) >= SERVER_GENERATIONS_MAX)
@@ -220,7 +221,6 @@ static bool begin_reload(struct master *m)
             m, NULL, "too many earlier configurations still have connections; try again later");
     else
         server_trial_begin(&m->trial, m->launch, NULL, &m->management.tickets, os_clock_now_ns());
-    return true;
 }
 
 /* Uses the present configuration again, or reads the new one for a reload. */
@@ -252,9 +252,16 @@ static void check_starting(struct master *m)
         abandon_starting(m);
     else if (m->starting && server_crew_is_ready(m->starting))
         switch_generation(m);
-    if (m->reload_again && !m->starting && !server_trial_is_awaited(&m->trial) && !m->stopping) {
-        m->reload_again = false;
-        (void)begin_reload(m);
+}
+
+/* A reload before an upgrade: its client waits for the answer of this process. */
+static void act_on_requests(struct master *m)
+{
+    if (m->reload_asked && is_settled(m) && !server_management_is_upgrading(&m->management))
+        begin_reload(m);
+    if (m->upgrade_asked && is_settled(m)) {
+        m->upgrade_asked = false;
+        server_management_upgrade(&m->management, &m->addresses, &m->page.addresses);
     }
 }
 
@@ -287,8 +294,8 @@ static void begin_stop(struct master *m, bool drain)
     server_page_cancel(&m->page);
     server_stats_stopping(&m->stats);
     server_management_abandon(&m->management);
-    server_report_stop(&m->report, m->reload_again, m->serving, &m->management, &m->stats);
-    m->reload_again = false;
+    server_report_stop(&m->report, m->reload_asked, m->serving, &m->management, &m->stats);
+    m->reload_asked = false;
     server_management_stopping(&m->management);
     for (struct server_generation *g = m->generations; g; g = g->next) {
         if (!drain)
@@ -300,21 +307,15 @@ static void begin_stop(struct master *m, bool drain)
         drain_serving(m);
 }
 
-/* Replaces the binary with the present content of its file. */
-static void begin_upgrade(struct master *m)
-{
-    if (m->stopping || m->starting || server_trial_is_awaited(&m->trial))
-        log_error(LOG_WARNING, "SIGUSR2 is ignored: the server is starting, reloading or stopping");
-    else
-        server_management_upgrade(&m->management, &m->addresses, &m->page.addresses);
-}
-
 /* A successor serves, on the same sockets. */
 static void yield_to_successor(struct master *m)
 {
     m->addresses.handed_over = true;
     server_page_hand_over(&m->page);
     server_pidfile_yield(&m->pidfiles);
+    if (m->reload_asked) /* it may have read the configuration before that changed */
+        (void)kill(m->management.upgrade.pid, SIGHUP);
+    m->reload_asked = false;
     begin_stop(m, true);
 }
 
@@ -322,7 +323,10 @@ static void yield_to_successor(struct master *m)
 
 static bool asked_to_reload(void *master)
 {
-    return begin_reload(master);
+    struct master *m = master;
+    const bool can = !m->stopping && !server_management_is_upgrading(&m->management);
+    m->reload_asked |= can;
+    return can;
 }
 
 static void asked_to_stop(void *master, bool drain)
@@ -376,11 +380,14 @@ static void handle_signal(struct master *m, int signal)
     case SIGHUP:
         if (m->has_terminal)
             begin_stop(m, true);
-        else if (!begin_reload(m))
-            log_error(LOG_WARNING, "SIGHUP is ignored: the server is stopping or being replaced");
+        else if (m->stopping)
+            log_error(LOG_WARNING, "SIGHUP is ignored: the server is stopping");
+        m->reload_asked = !m->stopping;
         return;
     case SIGUSR2:
-        begin_upgrade(m);
+        if (m->stopping)
+            log_error(LOG_WARNING, "SIGUSR2 is ignored: the server is stopping");
+        m->upgrade_asked = !m->stopping;
         return;
     }
 }
@@ -397,7 +404,6 @@ static void read_master_signals(struct master *m)
 
 enum { ENDS_MAX = 1 + SERVER_GENERATIONS_POLL + SERVER_MANAGEMENT_POLL };
 
-/* Collects the descriptors that the loop waits for. */
 static size_t collect_descriptors(const struct master *m, struct pollfd *ends,
                                   size_t *ret_management_ends)
 {
@@ -405,13 +411,6 @@ static size_t collect_descriptors(const struct master *m, struct pollfd *ends,
     size_t count = 1 + server_generations_poll(m->generations, ends + 1);
     *ret_management_ends = server_management_poll(&m->management, ends + count);
     return count;
-}
-
-static void act_on_descriptor(struct master *m, int fd)
-{
-    if (fd == m->signal_fd)
-        read_master_signals(m);
-    server_generations_act(m->generations, fd);
 }
 
 static int loop_wait_ms(struct master *m)
@@ -437,6 +436,7 @@ static void supervise(struct master *m)
         server_generations_tick(m->generations, &m->addresses, &m->host);
         check_trial(m);
         check_starting(m);
+        act_on_requests(m);
         follow_disk(m);
         if (m->drain_ns > 0 && os_clock_now_ns() >= m->drain_ns)
             drain_serving(m);
@@ -449,9 +449,11 @@ static void supervise(struct master *m)
             yield_to_successor(m);
         server_management_serve(&m->management, ends + count, asking,
                                 server_generations_count_workers(m->generations));
-        for (size_t i = count; i-- > 0;) /* signals last: messages of dead workers are read first */
+        for (size_t i = 1; i < count; i++)
             if (ends[i].revents)
-                act_on_descriptor(m, ends[i].fd);
+                server_generations_act(m->generations, ends[i].fd);
+        if (ends[0].revents) /* after the last messages of dead workers */
+            read_master_signals(m);
     }
 }
 
@@ -462,9 +464,7 @@ static int open_management(struct master *m, const struct server_management_mast
     if (m->signal_fd < 0)
         return m->signal_fd;
     int rc = server_management_open(&m->management, asked, m->launch->ready_fd);
-    return rc < 0
-               ? rc
-               : server_listeners_adopt(&m->addresses, &m->management.inherited, os_clock_now_ns());
+    return rc < 0 ? rc : server_listeners_adopt(&m->addresses, &m->management.inherited);
 }
 
 int server_master_run(struct config_store *store, const struct server_master_launch *launch)

@@ -242,9 +242,41 @@ def test_a_second_upgrade_is_ignored_and_a_stop_ends_both_servers(
     running.signal(signal.SIGUSR2)
     said(running, "is starting already")
     running.workers()  # the end of the test then checks the process that sleeps, too
-    running.signal(signal.SIGHUP)
-    said(running, "SIGHUP is ignored")
     running.stop()
+
+
+def test_an_upgrade_that_is_requested_during_a_reload_follows_it(
+    server: ServerFactory, binary: Path, successors: list[Process]
+) -> None:
+    running = server(weir=binary)
+    running.signal(signal.SIGSTOP)  # so that it finds both requests at once
+    running.signal(signal.SIGHUP)
+    running.signal(signal.SIGUSR2)
+    running.signal(signal.SIGCONT)
+    successors.append(started(running, 1))
+    assert running.wait() == 0, running.messages()
+    assert "reloaded: " in running.messages().partition("SIGUSR2: started ")[0]
+
+
+@pytest.mark.parametrize("end", [f'exec {WEIR} "$@"', "exit 1"], ids=["serves", "fails"])
+def test_a_reload_that_is_requested_during_an_upgrade_follows_it(
+    server: ServerFactory, binary: Path, tmp_path: Path, successors: list[Process], end: str
+) -> None:
+    """A successor may have read the configuration before it changed."""
+    go = tmp_path / "go"
+    running = server(weir=binary)
+    replace(binary, f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.05; done\n{end}\n".encode())
+    running.signal(signal.SIGUSR2)
+    new = started(running, 1)
+    running.signal(signal.SIGHUP)
+    running.signal(signal.SIGUSR1)  # which is handled later
+    said(running, "SIGUSR1 ")
+    assert "reloaded: " not in running.messages()
+    go.touch()
+    reloads = new.pid if end.startswith("exec") else running.popen.pid
+    if reloads == new.pid:
+        successors.append(new)
+    said(running, f"info [{reloads}] reloaded: ")
 
 
 def listeners(path: Path) -> list[str]:
