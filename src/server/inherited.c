@@ -27,11 +27,17 @@ static struct span names(void)
     return text ? span_text(text) : SPAN("");
 }
 
+static bool is_ready_pipe(struct span name)
+{
+    return span_equal(name, SPAN(SERVER_INHERITED_READY)) ||
+           span_equal(name, SPAN(SERVER_INHERITED_STUCK));
+}
+
 bool server_inherited_is_upgrade(void)
 {
     struct span rest = names();
     while (is_for_us() && rest.len > 0)
-        if (span_equal(span_take(&rest, ':'), SPAN(SERVER_INHERITED_READY)))
+        if (is_ready_pipe(span_take(&rest, ':')))
             return true;
     return false;
 }
@@ -84,8 +90,9 @@ static int take_one(struct server_inherited *in, int fd, struct span name)
         log_error(LOG_ERROR, "LISTEN_FDS names descriptor %d, which is not open", fd);
         return -EBADF;
     }
-    if (span_equal(name, SPAN(SERVER_INHERITED_READY))) {
+    if (is_ready_pipe(name)) {
         in->ready_fd = fd;
+        in->beside_stuck = span_equal(name, SPAN(SERVER_INHERITED_STUCK));
         in->predecessor = find_predecessor(fd);
     } else if (span_equal(name, SPAN(SERVER_INHERITED_CONTROL))) {
         in->control_fd = fd;

@@ -20,6 +20,7 @@
 #define SERVER_INHERITED_PAGE     "page"     /* a listener of the statistics page */
 #define SERVER_INHERITED_PAGE_ANY "page-any" /* the same, for an address with port 0 */
 #define SERVER_INHERITED_READY    "ready"    /* in place of --ready-fd */
+#define SERVER_INHERITED_STUCK    "stuck"    /* likewise; a worker that was given up still exists */
 #define SERVER_INHERITED_CONTROL  "control"  /* the control socket, where its path is fixed */
 #define SERVER_INHERITED_TICKETS  "tickets"  /* the keys of TLS session tickets (tls/tickets.h) */
 #define SERVER_INHERITED_MANAGER  "manager"  /* a listener that a predecessor got from a manager */
@@ -38,6 +39,7 @@ struct server_inherited {
     int ready_fd;      /* -1: none */
     int control_fd;    /* -1: none */
     int tickets_fd;    /* -1: none */
+    bool beside_stuck; /* SERVER_INHERITED_STUCK was there */
     pid_t predecessor; /* the master that started this one; 0: none, or it has ended */
 };
 

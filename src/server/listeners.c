@@ -328,9 +328,11 @@ void server_listeners_note_death(struct server_addresses *addresses, uint64_t no
 int server_listeners_adopt(struct server_addresses *addresses,
                            const struct server_inherited *inherited)
 {
-    int rc = 0;
     if (inherited->count > 0)
         server_listeners_note_death(addresses, os_clock_now_ns()); /* of an earlier server */
+    if (inherited->beside_stuck)
+        addresses->dead_waiters_until_ns = UINT64_MAX;
+    int rc = 0;
     for (size_t i = 0; i < inherited->count && rc == 0; i++)
         rc = adopt_socket(inherited->sockets[i].page ? addresses->other : addresses,
                           &inherited->sockets[i]);

@@ -287,6 +287,7 @@ void server_management_upgrade(struct server_management *management,
         return;
     }
     struct server_upgrade_descriptor *all = list_descriptors(management, addresses, page, &count);
+    management->upgrade.beside_stuck = addresses->dead_waiters_until_ns == UINT64_MAX;
     int rc = all ? server_upgrade_begin(&management->upgrade, all, count) : -ENOMEM;
     free(all);
     if (rc == -EBUSY) {

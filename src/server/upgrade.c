@@ -242,7 +242,8 @@ int server_upgrade_begin(struct server_upgrade *upgrade,
     }
     if (count > 0)
         memcpy(all, descriptors, count * sizeof(*all));
-    all[count] = (struct server_upgrade_descriptor){ ends[1], SERVER_INHERITED_READY };
+    all[count].fd = ends[1];
+    all[count].name = upgrade->beside_stuck ? SERVER_INHERITED_STUCK : SERVER_INHERITED_READY;
     fflush(NULL);
     pid_t pid = fork();
     int rc = pid < 0 ? -errno : 0;

@@ -21,6 +21,7 @@ struct server_upgrade {
     pid_t pid;          /* of the successor; 0: none, or it has ended */
     pid_t killed;       /* a successor that was killed and has not been reaped; 0: none */
     bool late;          /* it was killed because it was not ready in time */
+    bool beside_stuck;  /* the successor is told so (struct server_inherited) */
     int ready_fd;       /* read end; -1: none */
     bool has_data;      /* bytes have come through ready_fd */
     uint64_t limit_ns;  /* when the successor has failed if it is not ready */

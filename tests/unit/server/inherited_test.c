@@ -143,7 +143,17 @@ static int takes_from_no_predecessor(void)
     struct server_inherited in;
     REQUIRE(server_inherited_is_upgrade());
     REQUIRE(server_inherited_take(&in) == 0);
-    REQUIRE(in.ready_fd == 3 && in.predecessor == 0);
+    REQUIRE(in.ready_fd == 3 && in.predecessor == 0 && !in.beside_stuck);
+    server_inherited_free(&in);
+    return 0;
+}
+
+static int learns_of_a_stuck_worker(void)
+{
+    struct server_inherited in;
+    REQUIRE(server_inherited_is_upgrade());
+    REQUIRE(server_inherited_take(&in) == 0);
+    REQUIRE(in.ready_fd == 3 && in.count == 0 && in.beside_stuck);
     server_inherited_free(&in);
     return 0;
 }
@@ -195,6 +205,13 @@ static void a_predecessor_that_has_ended_is_none(void **state)
     assert_int_equal(run(&passed, takes_from_no_predecessor), 0);
 }
 
+static void a_worker_that_was_given_up_is_known_to_the_successor(void **state)
+{
+    (void)state;
+    const struct passed passed = { { PIPE }, "1", SERVER_INHERITED_STUCK, 0 };
+    assert_int_equal(run(&passed, learns_of_a_stuck_worker), 0);
+}
+
 static void leaves_descriptors_for_another_process(void **state)
 {
     (void)state;
@@ -222,6 +239,7 @@ int main(void)
         cmocka_unit_test(takes_listeners_with_their_names),
         cmocka_unit_test(takes_the_descriptors_of_a_predecessor),
         cmocka_unit_test(a_predecessor_that_has_ended_is_none),
+        cmocka_unit_test(a_worker_that_was_given_up_is_known_to_the_successor),
         cmocka_unit_test(leaves_descriptors_for_another_process),
         cmocka_unit_test(refuses_descriptors_that_cannot_be_served),
     };

@@ -40,6 +40,9 @@ static int be_successor(const char *how)
     if (sigprocmask(SIG_SETMASK, NULL, &mask) < 0 || sigismember(&mask, SIGTERM) ||
         getenv("WATCHDOG_PID") || !getenv("NOTIFY_SOCKET"))
         return 12;
+    const bool stuck = strcmp(how, "beside stuck") == 0;
+    if (in.beside_stuck != stuck)
+        return 15;
     if (strcmp(how, "hang") == 0)
         pause();
     if (strcmp(how, "orphan") == 0 && fork() == 0) {
@@ -48,7 +51,7 @@ static int be_successor(const char *how)
         _exit(0);
     }
     const bool serves = strcmp(how, "serve") == 0;
-    if ((serves || strcmp(how, "ready") == 0) && write(in.ready_fd, "http://\n", 8) != 8)
+    if ((serves || stuck || strcmp(how, "ready") == 0) && write(in.ready_fd, "http://\n", 8) != 8)
         return 13;
     if (serves && close(in.ready_fd) == 0)
         pause();
@@ -90,6 +93,7 @@ static void begin(struct server_upgrade *upgrade, const char *how)
     setenv("WATCHDOG_PID", "1", 1);
     assert_int_equal(server_upgrade_remember(upgrade), 0);
     unsetenv("NOTIFY_SOCKET");
+    upgrade->beside_stuck = strcmp(how, "beside stuck") == 0;
     assert_int_equal(server_upgrade_begin(upgrade, descriptors, 2), 0);
     close(fds[0]);
     close(fds[1]);
@@ -126,6 +130,17 @@ static void a_successor_that_writes_is_ready(void **state)
     assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_READY);
     assert_int_equal(upgrade.pid, pid);
     assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_NONE);
+    assert_int_equal(status_of(pid), 0);
+    server_upgrade_done(&upgrade);
+}
+
+static void a_successor_is_told_of_a_worker_that_was_given_up(void **state)
+{
+    (void)state;
+    struct server_upgrade upgrade;
+    begin(&upgrade, "beside stuck");
+    pid_t pid = upgrade.pid;
+    assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_READY);
     assert_int_equal(status_of(pid), 0);
     server_upgrade_done(&upgrade);
 }
@@ -227,6 +242,7 @@ int main(void)
         return be_successor(how);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_successor_that_writes_is_ready),
+        cmocka_unit_test(a_successor_is_told_of_a_worker_that_was_given_up),
         cmocka_unit_test(a_successor_that_dies_has_failed),
         cmocka_unit_test(a_successor_that_was_reaped_has_failed_and_is_not_killed),
         cmocka_unit_test(a_successor_that_takes_too_long_is_killed),
