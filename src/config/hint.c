@@ -4,6 +4,7 @@
 static const struct foreign {
     const char *theirs, *ours;
 } foreign_settings[] = {
+    /* nginx and Apache */
     { "server_name", "host" },
     { "ServerName", "host" },
     { "ServerAlias", "host" },
@@ -41,6 +42,37 @@ static const struct foreign {
     { "auth_basic", "auth-realm" },
     { "auth_basic_user_file", "auth" },
     { "send_timeout", "send-timeout" },
+    /* h2o */
+    { "file.dir", "root" },
+    { "file.index", "index" },
+    { "file.dirlisting", "listing" },
+    { "header.add", "header" },
+    { "certificate-file", "tls-certificate" },
+    { "key-file", "tls-key" },
+    { "num-threads", "threads" },
+    { "max-connections", "connections" },
+    /* lighttpd */
+    { "server.document-root", "root" },
+    { "server.port", "listen" },
+    { "server.bind", "listen" },
+    { "server.name", "host" },
+    { "server.username", "user" },
+    { "server.pid-file", "pid-file" },
+    { "server.errorlog", "error-log" },
+    { "server.errorfile-prefix", "error-pages" },
+    { "server.max-connections", "connections" },
+    { "server.max-worker", "workers" },
+    { "server.tag", "server-header" },
+    { "accesslog.filename", "access-log" },
+    { "accesslog.format", "log-format" },
+    { "index-file.names", "index" },
+    { "dir-listing.activate", "listing" },
+    { "server.dir-listing", "listing" },
+    { "ssl.pemfile", "tls-certificate" },
+    { "ssl.privkey", "tls-key" },
+    /* Caddy */
+    { "encode", "compress" },
+    { "tls", "tls-certificate" },
 };
 
 /* Words that no setting stands for, and what to write in their place. */
@@ -53,6 +85,8 @@ static const struct advice {
     { "return", "write `redirect = STATUS TARGET` or `status = STATUS` under [path PATTERN]" },
     { "alias", "write `rewrite = TARGET` under [path PATTERN]" },
     { "include", "all settings stand in one file" },
+    { "file_server", "weir always serves files; write `root = DIR` under [site NAME]" },
+    { "server.modules", "nothing has to be loaded; remove the line" },
     { "proxy_pass", "weir serves files, and forwards no request" },
     { "fastcgi_pass", "weir serves files, and runs no program" },
     { "client_max_body_size",

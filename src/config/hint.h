@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hints for lines that are written as for nginx or Apache. Every line with a hint is an error
- * already, or becomes one: nothing is guessed.
+ * Hints for lines that are written as for nginx, Apache, h2o, lighttpd or Caddy. Every line with a
+ * hint is an error already, or becomes one: nothing is guessed.
  *
  * Private to config/.
  */

@@ -40,9 +40,8 @@ static void counts_the_slips_between_two_names(void **state)
 static void suggests_the_probable_name(void **state)
 {
     (void)state;
-    static const char *const names[] = {
-        "listen", "listing", "model", "precompressed", "user", NULL
-    };
+    static const char *const names[] = { "listen",          "listing", "model", "precompressed",
+                                         "tls-certificate", "user",    NULL };
     static const struct {
         const char *wanted, *best;
     } cases[] = {
@@ -52,6 +51,9 @@ static void suggests_the_probable_name(void **state)
         { "modle", "model" },
         { "precomp", "precompressed" },
         { "usr", "user" },
+        { "certificate", "tls-certificate" },
+        { "Certificate", "tls-certificate" },
+        { "ificate", NULL },
         { "completely-else", NULL },
         { "", NULL },
         { "x", NULL },

@@ -441,6 +441,16 @@ static void hints_how_to_write_lines_of_other_servers(void **state)
         "weir.conf:12: error: a value follows `=`, and no `;` ends it; write `user = "
         "USER`\n");
     assert_problems(
+        "[server]\nlisten = 80\n[site a]\nroot = site\nfile.dir: /srv\nssl.pemfile = a.pem\n"
+        "file_server\ncertificate = a.pem\n",
+        "weir.conf:5: error: `file.dir` is called `root` here; write `root = DIR` under "
+        "[site NAME]\n"
+        "weir.conf:6: error: `ssl.pemfile` is called `tls-certificate` here; write "
+        "`tls-certificate = FILE` under [site NAME]\n"
+        "weir.conf:7: error: there is no `file_server` here; weir always serves files; write "
+        "`root = DIR` under [site NAME]\n"
+        "weir.conf:8: error: unknown setting `certificate`; did you mean `tls-certificate`?\n");
+    assert_problems(
         "location / { try_files $uri =404; }\n[server]\nlisten = 80\nsendfile on;\n"
         "[site a]\nroot = site\naccess_log = off\nexpires 1y;\nreturn 301 /new/;\ngzip = on\n",
         "weir.conf:1: error: there is no `location` here; the rules for a path stand under a "
