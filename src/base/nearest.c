@@ -44,14 +44,11 @@ struct nearest nearest_to(struct span wanted)
     return (struct nearest){ .wanted = wanted, .best = NULL, .distance = FAR };
 }
 
-/* Whether `name` begins with `part`, or ends with it after a `-`. */
-static bool is_part(struct span part, struct span name)
+/* Whether `name` is `end` after other words. */
+static bool lacks_only_words(struct span end, struct span name)
 {
-    if (part.len >= name.len)
-        return false;
-    const size_t skipped = name.len - part.len;
-    return span_equal_nocase(part, span_first(name, part.len)) ||
-           (name.at[skipped - 1] == '-' && span_equal_nocase(part, span_skip(name, skipped)));
+    const size_t skipped = name.len - end.len;
+    return name.at[skipped - 1] == '-' && span_equal_nocase(end, span_skip(name, skipped));
 }
 
 void nearest_offer(struct nearest *nearest, const char *name)
@@ -62,8 +59,12 @@ void nearest_offer(struct nearest *nearest, const char *name)
         return;
     unsigned allowed = wanted.len < 6 ? 1 : (unsigned)(wanted.len / 3);
     unsigned distance = nearest_distance(wanted, candidate);
-    if (wanted.len >= 4 && is_part(wanted, candidate))
-        distance = 0; /* this counts as no slip */
+    if (wanted.len >= 4 && wanted.len < candidate.len) {
+        if (span_equal_nocase(wanted, span_first(candidate, wanted.len)))
+            distance = 0; /* an abbreviation counts as no slip */
+        else if (distance > allowed && lacks_only_words(wanted, candidate))
+            distance = allowed;
+    }
     if (distance > allowed || distance >= nearest->distance)
         return;
     nearest->best = name;

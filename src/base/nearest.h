@@ -2,8 +2,9 @@
  *
  * "Did you mean ...?": the known name that a mistyped one probably stands for. Case and
  * the difference between `-` and `_` cost nothing. One slip in about three letters is
- * forgiven: a letter too many, too few or wrong, or two letters exchanged. A name of at least
- * four letters may also lack its end, or the words before a `-`.
+ * forgiven: a letter too many, too few or wrong, or two letters exchanged. An
+ * abbreviation of at least four letters is forgiven, too, and the end of a name
+ * that has several words.
  */
 #pragma once
 

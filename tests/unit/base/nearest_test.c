@@ -40,8 +40,9 @@ static void counts_the_slips_between_two_names(void **state)
 static void suggests_the_probable_name(void **state)
 {
     (void)state;
-    static const char *const names[] = { "listen",          "listing", "model", "precompressed",
-                                         "tls-certificate", "user",    NULL };
+    static const char *const names[] = { "listen",          "listing",  "model",
+                                         "precompressed",   "s-maxage", "max-age",
+                                         "tls-certificate", "user",     NULL };
     static const struct {
         const char *wanted, *best;
     } cases[] = {
@@ -54,6 +55,7 @@ static void suggests_the_probable_name(void **state)
         { "certificate", "tls-certificate" },
         { "Certificate", "tls-certificate" },
         { "ificate", NULL },
+        { "maxage", "max-age" },
         { "completely-else", NULL },
         { "", NULL },
         { "x", NULL },
