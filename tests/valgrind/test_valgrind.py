@@ -164,7 +164,8 @@ def test_valgrind_finds_no_error(model: str, tool: tuple[str, ...], tmp_path: Pa
     arguments = [str(make_site(tmp_path)), "--listen", "127.0.0.1:0", "--model", model]
     arguments += ["--access-log", str(tmp_path / "access.log"), *ARGUMENTS.get(model, ())]
     # Valgrind opens files in each process: its log, and those with the names of functions.
-    arguments += ["--kill-timeout", "2m"]  # a process ends slowly
+    # A process ends slowly. A client that has just connected may wait for a processor.
+    arguments += ["--kill-timeout", "2m", "--drain-idle", "5s"]
     arguments += ["--sandbox", "off", *(["--user", "root"] if os.geteuid() == 0 else [])]
     running = start(arguments, tmp_path / "stderr", wrapper=(*wrapper, *tool))
     messages = running.messages()
