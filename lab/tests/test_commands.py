@@ -32,7 +32,7 @@ TIMEOUT_S = 240  # ends a hang only: on a busy machine importing the lab takes l
 
 pytestmark = [
     pytest.mark.skipif(not WEIR.exists(), reason="weir is not built"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(5 * TIMEOUT_S),  # some tests run the command several times
 ]
 needs_ab = pytest.mark.skipif(not shutil.which("ab"), reason="ab is not installed")
 
