@@ -63,7 +63,7 @@ void nearest_offer(struct nearest *nearest, const char *name)
         if (span_equal_nocase(wanted, span_first(candidate, wanted.len)))
             distance = 0; /* an abbreviation counts as no slip */
         else if (distance > allowed && lacks_only_words(wanted, candidate))
-            distance = allowed;
+            distance = allowed; /* a name with fewer slips is better */
     }
     if (distance > allowed || distance >= nearest->distance)
         return;

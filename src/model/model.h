@@ -70,7 +70,8 @@ struct server {
     const bool *listener_tls; /* for each place in a set: it is for TLS. NULL: none is */
     unsigned listener_count;
     unsigned listener_sets;
-    uint64_t dead_waiters_until_ns;    /* as in struct server_addresses */
+    uint64_t dead_waiters_until_ns; /* until then the kernel may wake the ring of a dead process for
+                                       a connection; UINT64_MAX: always */
     struct ipc_fdpass_receiver passed; /* where the master accepts: its connections arrive here */
     unsigned threads;         /* event loops; or serving threads, beside the one that accepts */
     unsigned cache_readers;   /* those of the accepting threads come first */

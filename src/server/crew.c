@@ -250,8 +250,7 @@ bool server_crew_reap(struct server_generation *g, pid_t pid, int status)
 }
 
 /* The kernel reports no death of such a worker. */
-bool server_crew_forget_lost(struct server_generation *g, struct server_addresses *addresses,
-                             uint64_t now_ns)
+bool server_crew_forget_lost(struct server_generation *g, uint64_t now_ns)
 {
     bool lost = false;
     if (g->state != GENERATION_SERVING || now_ns < g->check_ns)
@@ -263,7 +262,6 @@ bool server_crew_forget_lost(struct server_generation *g, struct server_addresse
         if (g->dispatch)
             server_dispatch_down(g->dispatch, i);
         server_slot_plan_restart(&g->slots[i], now_ns);
-        addresses->dead_waiters_until_ns = UINT64_MAX;
         lost = true;
     }
     return lost;

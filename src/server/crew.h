@@ -37,8 +37,7 @@ bool server_crew_reap(struct server_generation *g, pid_t pid, int status);
 
 /* Once a second: gives up workers that have died and do not end, because a thread of them waits
  * for a disk. Others replace them. True: there was one. */
-bool server_crew_forget_lost(struct server_generation *g, struct server_addresses *addresses,
-                             uint64_t now_ns);
+bool server_crew_forget_lost(struct server_generation *g, uint64_t now_ns);
 
 /* Kills the workers that are left, and gives up those that do not end. */
 void server_crew_kill(struct server_generation *g, struct server_addresses *addresses,

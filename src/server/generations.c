@@ -56,8 +56,10 @@ void server_generations_tick(struct server_generation *first, struct server_addr
                              const struct server_generation_host *host)
 {
     for (struct server_generation *g = first; g; g = g->next) {
-        if (server_crew_forget_lost(g, addresses, os_clock_now_ns()))
+        if (server_crew_forget_lost(g, os_clock_now_ns())) {
+            addresses->dead_waiters_until_ns = UINT64_MAX;
             mend_addresses(addresses);
+        }
         server_generation_tick(g, addresses, host);
     }
 }

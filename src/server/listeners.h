@@ -32,8 +32,7 @@ struct server_addresses {
                                                 sockets cannot move here; NULL: none */
     bool handed_over;                        /* a successor serves them: socket files stay */
     bool borrowed; /* a predecessor still serves those that were adopted: likewise */
-    uint64_t dead_waiters_until_ns; /* until then the kernel may wake the ring of a dead process for
-                                       their connections; UINT64_MAX: as long as this server runs */
+    uint64_t dead_waiters_until_ns; /* as in struct server (model/model.h) */
 };
 
 /* Takes the listeners that another process opened, those of the statistics page into the other

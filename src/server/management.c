@@ -287,8 +287,8 @@ void server_management_upgrade(struct server_management *management,
         return;
     }
     struct server_upgrade_descriptor *all = list_descriptors(management, addresses, page, &count);
-    management->upgrade.beside_stuck = addresses->dead_waiters_until_ns == UINT64_MAX;
-    int rc = all ? server_upgrade_begin(&management->upgrade, all, count) : -ENOMEM;
+    const bool beside_stuck = addresses->dead_waiters_until_ns == UINT64_MAX;
+    int rc = all ? server_upgrade_begin(&management->upgrade, all, count, beside_stuck) : -ENOMEM;
     free(all);
     if (rc == -EBUSY) {
         log_error(LOG_ERROR,

@@ -224,7 +224,8 @@ static _Noreturn void be_successor(const struct server_upgrade *upgrade,
 /* ---- the parent ---- */
 
 int server_upgrade_begin(struct server_upgrade *upgrade,
-                         const struct server_upgrade_descriptor *descriptors, size_t count)
+                         const struct server_upgrade_descriptor *descriptors, size_t count,
+                         bool beside_stuck)
 {
     int ends[2];
     if (!upgrade->file)
@@ -243,7 +244,7 @@ int server_upgrade_begin(struct server_upgrade *upgrade,
     if (count > 0)
         memcpy(all, descriptors, count * sizeof(*all));
     all[count].fd = ends[1];
-    all[count].name = upgrade->beside_stuck ? SERVER_INHERITED_STUCK : SERVER_INHERITED_READY;
+    all[count].name = beside_stuck ? SERVER_INHERITED_STUCK : SERVER_INHERITED_READY;
     fflush(NULL);
     pid_t pid = fork();
     int rc = pid < 0 ? -errno : 0;

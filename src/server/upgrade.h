@@ -21,7 +21,6 @@ struct server_upgrade {
     pid_t pid;          /* of the successor; 0: none, or it has ended */
     pid_t killed;       /* a successor that was killed and has not been reaped; 0: none */
     bool late;          /* it was killed because it was not ready in time */
-    bool beside_stuck;  /* the successor is told so (struct server_inherited) */
     int ready_fd;       /* read end; -1: none */
     bool has_data;      /* bytes have come through ready_fd */
     uint64_t limit_ns;  /* when the successor has failed if it is not ready */
@@ -40,12 +39,13 @@ struct server_upgrade_descriptor {
 MUST_USE int server_upgrade_remember(struct server_upgrade *ret_upgrade);
 void server_upgrade_done(struct server_upgrade *upgrade);
 
-/* Starts the successor with these descriptors, borrowed. 0 or -errno; -EALREADY: one is starting.
+/* Starts the successor with these descriptors, borrowed, and tells it whether it runs
+ * `beside_stuck` workers (struct server_inherited). 0 or -errno; -EALREADY: one is starting.
  * -EBUSY: one was killed because it was late, and has not ended. This process must have one
  * thread. */
 MUST_USE int server_upgrade_begin(struct server_upgrade *upgrade,
-                                  const struct server_upgrade_descriptor *descriptors,
-                                  size_t count);
+                                  const struct server_upgrade_descriptor *descriptors, size_t count,
+                                  bool beside_stuck);
 
 enum server_upgrade_state {
     SERVER_UPGRADE_NONE,    /* no successor is starting */

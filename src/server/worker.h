@@ -22,7 +22,7 @@ struct server_worker_plan {
     int *listeners;           /* as in struct server; the worker closes them */
     const bool *listener_tls; /* likewise, and borrowed */
     unsigned listener_count, listener_sets;
-    uint64_t dead_waiters_until_ns;     /* as in struct server_addresses */
+    uint64_t dead_waiters_until_ns;     /* as in struct server */
     struct ipc_fdpass_receiver intake;  /* its fd -1: the worker accepts itself */
     struct log_access_sink *access_log; /* opened by the master */
     int logs_fd;                        /* as in struct server; the worker closes it */

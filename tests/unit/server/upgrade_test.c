@@ -93,8 +93,8 @@ static void begin(struct server_upgrade *upgrade, const char *how)
     setenv("WATCHDOG_PID", "1", 1);
     assert_int_equal(server_upgrade_remember(upgrade), 0);
     unsetenv("NOTIFY_SOCKET");
-    upgrade->beside_stuck = strcmp(how, "beside stuck") == 0;
-    assert_int_equal(server_upgrade_begin(upgrade, descriptors, 2), 0);
+    const bool beside_stuck = strcmp(how, "beside stuck") == 0;
+    assert_int_equal(server_upgrade_begin(upgrade, descriptors, 2, beside_stuck), 0);
     close(fds[0]);
     close(fds[1]);
 }
@@ -126,7 +126,7 @@ static void a_successor_that_writes_is_ready(void **state)
     begin(&upgrade, "ready");
     sigprocmask(SIG_SETMASK, &before, NULL);
     pid_t pid = upgrade.pid;
-    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0), -EALREADY);
+    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0, false), -EALREADY);
     assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_READY);
     assert_int_equal(upgrade.pid, pid);
     assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_NONE);
@@ -188,7 +188,7 @@ static void a_successor_that_takes_too_long_is_killed(void **state)
     pid_t pid = upgrade.pid;
     assert_int_equal(server_upgrade_check(&upgrade, upgrade.limit_ns - 1), SERVER_UPGRADE_PENDING);
     assert_int_equal(server_upgrade_check(&upgrade, upgrade.limit_ns), SERVER_UPGRADE_FAILED);
-    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0), -EBUSY);
+    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0, false), -EBUSY);
     reap_killed(&upgrade, pid);
     server_upgrade_done(&upgrade);
 }
@@ -212,12 +212,12 @@ static void a_file_that_cannot_be_executed_has_failed(void **state)
     assert_int_equal(server_upgrade_remember(&upgrade), 0);
     free(upgrade.file);
     upgrade.file = strdup("/nowhere/weir");
-    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0), 0);
+    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0, false), 0);
     pid_t pid = upgrade.pid;
     assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_FAILED);
     reap_killed(&upgrade, pid);
     server_upgrade_done(&upgrade);
-    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0), -ENOEXEC);
+    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0, false), -ENOEXEC);
 }
 
 static void a_rotation_while_a_successor_starts_reaches_it_when_it_serves(void **state)
