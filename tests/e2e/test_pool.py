@@ -18,7 +18,7 @@ from tests.e2e.certificates import make
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.crowd import Crowd
 from tests.e2e.running import Server
-from tests.e2e.statistics import Numbers, read, wait_for
+from tests.e2e.statistics import Numbers, read, settled, wait_for
 from tests.e2e.test_stopping import wait_until_stopping
 from tests.e2e.tracing import stopped_threads
 from tests.e2e.wire import Answer, Connection, connect
@@ -177,6 +177,7 @@ def test_a_parked_client_that_finds_the_queue_full_gets_503(server: ServerFactor
             assert queued(1)(read(running.master.pid))
         crowd.wait_for_closed(len(refused))
         assert b"hello\n" in [each.body for each in crowd.read_answers(20 - len(refused))]
+    settled(running)  # a thread ends the last clients, which wait in the queue for it
     with connect(running.address) as after:
         assert after.get("/hello.txt").body == b"hello\n"
 
