@@ -303,7 +303,8 @@ def main(source: Path, mountpoint: Path, control: socket.socket) -> None:
     """Mounts, reports `mounted` or why not, and answers until the control socket ends."""
     try:
         _separate()  # first: a device that is opened outside of a user namespace is refused inside
-        device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        # Not blocking: the kernel takes a request back when its process is killed before the read.
+        device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         _mount(device, mountpoint)
     except OSError as error:
         control.sendall(f"{error.strerror}\n".encode())
