@@ -113,14 +113,20 @@ static int open_pidfile(struct server_pidfile *file, const struct config_store *
     return 0;
 }
 
-/* Writes this process's id into the file. */
+enum { NUMBER_BYTES = 16 }; /* of a process id, its newline, and some more newlines */
+
+/* Writes this process's id into the file. It covers a longer id of an earlier server in the same
+ * write, so that nobody ever reads digits of both. */
 static int write_number(const struct server_pidfile *file)
 {
-    char text[16];
+    char text[NUMBER_BYTES];
     if (!file->path)
         return 0;
-    int len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    if (pwrite(file->fd, text, (size_t)len, 0) != len || ftruncate(file->fd, len) < 0)
+    memset(text, '\n', sizeof(text));
+    int digits = snprintf(text, sizeof(text), "%d", (int)getpid());
+    text[digits] = '\n';
+    if (pwrite(file->fd, text, sizeof(text), 0) != sizeof(text) ||
+        ftruncate(file->fd, digits + 1) < 0)
         return errno ? -errno : -EIO;
     return 0;
 }
@@ -198,9 +204,10 @@ void server_pidfile_remove(struct server_pidfiles *files)
 /* Whether the file in use has this process's id, and not the one of a successor. */
 static bool names_this_process(const struct server_pidfile *file)
 {
-    char text[16] = "", own[16];
-    (void)snprintf(own, sizeof(own), "%d\n", (int)getpid());
-    return file->path && pread(file->fd, text, sizeof(text) - 1, 0) >= 0 && strcmp(text, own) == 0;
+    char text[NUMBER_BYTES] = "", own[NUMBER_BYTES];
+    int len = snprintf(own, sizeof(own), "%d\n", (int)getpid());
+    return file->path && pread(file->fd, text, sizeof(text), 0) >= len &&
+           memcmp(text, own, (size_t)len) == 0;
 }
 
 void server_pidfile_yield(struct server_pidfiles *files)

@@ -7,6 +7,7 @@
 - Later clients are served as before, and a stop ends the server.
 - A server that cannot start says why, and ends with status 1. The status is 2 where the fault
   hides something that the command line names.
+- The pid file names the server, or still an earlier one.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ REQUESTS: list[tuple[str, ...]] = [
 ]
 
 NAMES = ("one", "two", "three")
+
+EARLIER = "4194304000\n"  # the pid file of a server that was killed. No process has this id
 
 Answers = dict[tuple[str, ...], bytes]
 
@@ -319,6 +322,7 @@ class Scenario:
     def start(self, plan: Plan, stderr: Path) -> tuple[subprocess.Popen[bytes], int]:
         users = self.scratch / "users"
         users.write_text(USERS)
+        self.pid_file.write_text(EARLIER)
         words = [str(WEIR), "serve", str(self.site), *self.listener(), "--listing"]
         words += [
             "--model",
@@ -326,7 +330,7 @@ class Scenario:
             "--access-log",
             str(self.scratch / "access"),
         ]
-        words += ["--pid-file", str(self.scratch / "pid"), "--auth", str(users)]
+        words += ["--pid-file", str(self.pid_file), "--auth", str(users)]
         # A worker has to end by itself, however busy the machine is.
         words += ["--kill-timeout", "1h"]
         environment = os.environ | {
@@ -352,6 +356,16 @@ class Scenario:
         finally:
             os.close(ready_end)
         return popen, ready
+
+    @property
+    def pid_file(self) -> Path:
+        return self.scratch / "pid"
+
+    def check_pid_file(self, pid: int) -> None:
+        """It names this server, or still an earlier one."""
+        text = self.pid_file.read_text()
+        if text.split() not in ([str(pid)], EARLIER.split()):
+            raise BrokenRuleError(f"the pid file of {pid} has {text!r}")
 
     def use(self, popen: subprocess.Popen[bytes], plan: Plan) -> None:
         """Clients visit the server. Then the stop begins."""
@@ -386,6 +400,7 @@ class Scenario:
                 self.life.ready = plan.counts()
                 self.life.served = bool(urls)
                 if urls:
+                    self.check_pid_file(popen.pid)
                     host, port = urls[0].partition("://")[2].rstrip("/").split(":")
                     self.address = (host, int(port))
                     found = PAGE.search(stderr.read_text())
