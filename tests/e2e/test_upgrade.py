@@ -232,6 +232,40 @@ def test_a_failed_upgrade_leaves_the_socket_files(server: ServerFactory, site: P
         assert not control.exists()
 
 
+def congestion_of(port: int) -> str:
+    """The congestion control of the listener, and so of the connections that it accepts."""
+    command = ["ss", "-Hltin", f"sport = :{port}"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return listed.splitlines()[1].split()[0]
+
+
+@pytest.mark.skipif(not shutil.which("ss"), reason="ss (iproute2) is not installed")
+@pytest.mark.parametrize("model", ["epoll"])
+def test_only_a_successor_that_serves_changes_the_congestion_control(
+    server: ServerFactory, site: Path, tmp_path: Path, successors: list[Process]
+) -> None:
+    offered = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    others = [name for name in offered if name != "reno"]
+    if not others:
+        pytest.skip("the kernel has one congestion control only")
+    config = tmp_path / "weir.conf"
+    text = f"[server]\nlisten = 127.0.0.1:0\ncongestion = reno\n[site main]\nroot = {site}\n"
+    config.write_text(text)
+    running = server("-c", str(config), folder=None, listen=())
+    port = running.address[1]
+    assert congestion_of(port) == "reno"
+    text = text.replace("reno", others[0])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        also = f"listen = 127.0.0.1:{taken.getsockname()[1]}\n[site main]"
+        config.write_text(text.replace("[site main]", also))
+        running.signal(signal.SIGUSR2)
+        said(running, "the old one continues to serve")
+    assert congestion_of(port) == "reno"
+    config.write_text(text)
+    successors.append(upgrade(running, 2))
+    assert congestion_of(port) == others[0]
+
+
 def test_a_second_upgrade_is_ignored_and_a_stop_ends_both_servers(
     server: ServerFactory, binary: Path
 ) -> None:
