@@ -36,13 +36,20 @@ bool trace_next_field(struct span *head, struct span *ret_line)
     return true;
 }
 
+/* HTTP/2 writes the name in lower case. */
+static bool is_date(struct span line)
+{
+    const struct span name = SPAN("date:");
+    return line.len >= name.len && span_equal_nocase(span_first(line, name.len), name);
+}
+
 /* Whether a head has this line. Two Date lines are equal. */
 static bool has_line(struct span head, struct span line)
 {
     struct span other;
-    bool date = span_starts(line, SPAN("Date: "));
+    const bool date = is_date(line);
     while (trace_next_field(&head, &other))
-        if (span_equal(other, line) || (date && span_starts(other, SPAN("Date: "))))
+        if (span_equal(other, line) || (date && is_date(other)))
             return true;
     return false;
 }
