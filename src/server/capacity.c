@@ -183,13 +183,13 @@ static struct capacity find_limit(const struct config *config, const struct mode
 
 static void say_size(uint64_t bytes, char out[24])
 {
-    static const char units[] = "KMG";
+    static const char *const units[] = { "", "K", "M", "G" };
     unsigned unit = 0;
     while (unit < 3 && bytes > 0 && bytes % 1024 == 0) {
         bytes /= 1024;
         unit++;
     }
-    snprintf(out, 24, "%" PRIu64 "%.1s", bytes, unit > 0 ? &units[unit - 1] : "");
+    snprintf(out, 24, "%" PRIu64 "%s", bytes, units[unit]);
 }
 
 static void say_cache(const struct config *config, const char *each, char *out, size_t room)

@@ -36,7 +36,7 @@ uint64_t server_capacity_cache(const struct config *config, const struct model *
  * /sys. */
 void server_capacity_size_cache(struct config *config);
 
-enum { SERVER_CAPACITY_MAX = 384 };
+enum { SERVER_CAPACITY_MAX = 416 };
 
 /* "at most 4064 connections in each of 2 workers, limited by open files (ulimit -n 5120); ...".
  * This process may open as many files as workers may. */

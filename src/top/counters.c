@@ -96,7 +96,7 @@ static void add_certificates(struct list *list, const struct view *view)
         double days = view_days_left(view, one);
         char name[48], text[sizeof(one->name) * 4];
         text[escape_text(text, sizeof(text) - 1, span_text(one->name), ESCAPE_TEXT)] = '\0';
-        (void)snprintf(name, sizeof(name), "%s %.40s", one->key, text);
+        (void)snprintf(name, sizeof(name), "%s %.39s", one->key, text);
         struct item *item = append_item(list, name, "days",
                                         "Days until this certificate ends. Its key, and its name.");
         item->value = days > 0 ? (uint64_t)days : 0;
