@@ -235,8 +235,10 @@ def test_a_failed_upgrade_leaves_the_socket_files(server: ServerFactory, site: P
 def congestion_of(port: int) -> str:
     """The congestion control of the listener, and so of the connections that it accepts."""
     command = ["ss", "-Hltin", f"sport = :{port}"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return listed.splitlines()[1].split()[0]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    if len(lines) < 2:
+        pytest.skip("the kernel does not say it (inet_diag)")
+    return lines[1].split()[0]
 
 
 @pytest.mark.skipif(not shutil.which("ss"), reason="ss (iproute2) is not installed")
