@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,24 @@ def test_a_process_that_waits_can_be_killed(disk: SlowDisk) -> None:
     reader.kill()
     reader.communicate()
     assert reader.returncode == -9
+
+
+def test_the_disk_works_on_when_a_process_is_killed_as_it_asks(disk: SlowDisk) -> None:
+    """The kernel takes a request back that the disk has not read. It may know of it already."""
+    script = (
+        "import itertools, os, sys\n"
+        "print('asks', flush=True)\n"
+        "for number in itertools.count():\n"
+        "    os.path.exists(f'{sys.argv[1]}/{os.getpid()}-{number}')\n"
+    )
+    for _ in range(10):
+        asking = [start(disk, sys.executable, "-c", script, str(disk.root)) for _ in range(4)]
+        for each in asking:
+            with each:
+                assert each.stdout
+                each.stdout.readline()
+                each.kill()
+        disk.delay(0)  # it obeys
 
 
 def test_a_process_that_waits_for_a_disk_that_hangs_cannot_be_killed(disk: SlowDisk) -> None:
