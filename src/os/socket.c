@@ -193,8 +193,6 @@ static int set_tcp_options(int fd, const struct os_socket_options *options)
     (void)set_flag(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_MAX); /* some kernels have none */
     if (rc == 0)
         rc = set_flag(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_s);
-    if (rc == 0 && options->congestion)
-        rc = os_socket_set_congestion(fd, options->congestion);
     return rc;
 }
 
@@ -275,6 +273,8 @@ int os_socket_bind(const struct os_socket_address *address, const struct os_sock
         rc = set_address_options(fd, address, options);
         if (rc == 0)
             rc = set_tcp_options(fd, options);
+        if (rc == 0 && options->congestion)
+            rc = os_socket_set_congestion(fd, options->congestion);
     } else if (options->mode != 0 &&
                fchmod(fd, options->mode) < 0) { /* the file inherits the mode */
         rc = -errno;

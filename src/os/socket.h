@@ -73,7 +73,8 @@ MUST_USE int os_socket_set_user_timeout(int fd, uint64_t timeout_ns);
  * listening stream socket of a supported family. */
 MUST_USE int os_socket_adopt(int fd);
 
-/* Sets the options of os_socket_bind that a bound socket can still get. 0 or -errno. */
+/* Sets the options of os_socket_bind that a bound socket can still get, for a listener of another
+ * process. That process may still use it, so the congestion control stays. 0 or -errno. */
 MUST_USE int os_socket_tune(int fd, const struct os_socket_options *options);
 
 /* Connects to a Unix stream socket. -ECONNREFUSED: no process listens there. -EAGAIN: the backlog

@@ -184,10 +184,8 @@ static int use_address(struct server_listeners *l, struct server_addresses *addr
     address->users++;
     if (address->count == 0)
         rc = open_first_socket(address, addresses, &options);
-    /* A predecessor may still serve with its own congestion control: server_listeners_begin. */
-    const struct os_socket_options shared = { .defer_s = options.defer_s };
     for (size_t i = 0; rc == 0 && address->adopted && i < address->count; i++)
-        rc = os_socket_tune(address->fd[i], &shared);
+        rc = os_socket_tune(address->fd[i], &options);
     if (rc == 0)
         rc = server_address_grow(address, sets, options);
     if (rc < 0) {
