@@ -113,20 +113,27 @@ static int open_pidfile(struct server_pidfile *file, const struct config_store *
     return 0;
 }
 
-enum { NUMBER_BYTES = 16 }; /* of a process id, its newline, and some more newlines */
+enum { NUMBER_BYTES = 16 }; /* more than the longest process id and its newline */
 
-/* Writes this process's id into the file. It covers a longer id of an earlier server in the same
- * write, so that nobody ever reads digits of both. */
+/* Prints this process's id, and newlines up to the end of the text. Returns the length with the
+ * first newline. */
+static int print_number(char text[NUMBER_BYTES])
+{
+    memset(text, '\n', NUMBER_BYTES);
+    const int digits = snprintf(text, NUMBER_BYTES, "%d", (int)getpid());
+    text[digits] = '\n';
+    return digits + 1;
+}
+
+/* Writes this process's id into the file. The same write covers the longer id of an earlier server
+ * with newlines. So a reader never sees digits of both. */
 static int write_number(const struct server_pidfile *file)
 {
     char text[NUMBER_BYTES];
     if (!file->path)
         return 0;
-    memset(text, '\n', sizeof(text));
-    int digits = snprintf(text, sizeof(text), "%d", (int)getpid());
-    text[digits] = '\n';
-    if (pwrite(file->fd, text, sizeof(text), 0) != sizeof(text) ||
-        ftruncate(file->fd, digits + 1) < 0)
+    const int len = print_number(text);
+    if (pwrite(file->fd, text, sizeof(text), 0) != sizeof(text) || ftruncate(file->fd, len) < 0)
         return errno ? -errno : -EIO;
     return 0;
 }
@@ -204,8 +211,8 @@ void server_pidfile_remove(struct server_pidfiles *files)
 /* Whether the file in use has this process's id, and not the one of a successor. */
 static bool names_this_process(const struct server_pidfile *file)
 {
-    char text[NUMBER_BYTES] = "", own[NUMBER_BYTES];
-    int len = snprintf(own, sizeof(own), "%d\n", (int)getpid());
+    char text[NUMBER_BYTES], own[NUMBER_BYTES];
+    const int len = print_number(own);
     return file->path && pread(file->fd, text, sizeof(text), 0) >= len &&
            memcmp(text, own, (size_t)len) == 0;
 }

@@ -40,7 +40,7 @@ bool trace_next_field(struct span *head, struct span *ret_line)
 static bool is_date(struct span line)
 {
     const struct span name = SPAN("date:");
-    return line.len >= name.len && span_equal_nocase(span_first(line, name.len), name);
+    return span_equal_nocase(span_first(line, name.len), name);
 }
 
 /* Whether a head has this line. Two Date lines are equal. */
