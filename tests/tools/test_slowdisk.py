@@ -78,7 +78,7 @@ def test_a_process_that_waits_can_be_killed(disk: SlowDisk) -> None:
 
 
 def test_the_disk_works_on_when_a_process_is_killed_as_it_asks(disk: SlowDisk) -> None:
-    """The kernel takes a request back that the disk has not read. It may know of it already."""
+    """The kernel takes the request back. Before that, `poll` may have told the disk of it."""
     script = (
         "import itertools, os, sys\n"
         "print('asks', flush=True)\n"
