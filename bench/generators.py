@@ -23,6 +23,8 @@ from bench.servers import Running
 
 WEIR_LOAD = "weir load"
 WEIR_SPIN = "weir load --spin"
+FLOOR = "floor-load"  # the least work that still makes the load
+FLOOR_SPIN = "floor-load --spin"
 WRK = "wrk"
 H2LOAD = "h2load"
 KEEP_ALIVE = SCENARIOS[0]
@@ -201,11 +203,29 @@ def _weir_load(weir: Path, options: tuple[str, ...], port: int, seconds: int, cp
     )
 
 
+def _floor(binary: Path, options: tuple[str, ...], port: int, seconds: int, cpu: int) -> Said:
+    argv = [str(binary), f"--port={port}", f"--users={USERS}", f"--seconds={seconds}"]
+    argv += [f"--path={SMALL_FILE}", *options]
+    done = process.run(argv, cpu=cpu, within_s=seconds + GRACE_S)
+    answers, took_ns = _found(r"(\d+) answers in (\d+) ns", FLOOR, done)
+    return Said(
+        answers=int(answers),
+        answers_per_s=answers / (took_ns / 1e9),
+        mean_us=None,  # not measured
+        errors=0,  # the first one ends it
+        cpu_ns=done.cpu_ns,
+    )
+
+
 PEERS = ((WRK, "-v", _wrk), (H2LOAD, "--version", _h2load), ("ab", "-V", _ab))
 
 
 def all_of(weir: Path) -> tuple[list[Generator], list[str]]:
-    """`weir load`, sleeping and polling, and those that are installed; the names of the others."""
+    """`weir load` and the floor, sleeping and polling, and those of the peers that are installed.
+
+    Returns:
+        The generators, and the names of the peers that are missing.
+    """
     version = servers.version(str(weir), "--version")
     # This process is pinned to one core, and the server to another: hence "anyway".
     ways = ((WEIR_LOAD, ()), (WEIR_SPIN, ("--spin-anyway",)))
@@ -219,6 +239,11 @@ def all_of(weir: Path) -> tuple[list[Generator], list[str]]:
             found.append(Generator(name=name, version=servers.version(name, flag), load=load))
         else:
             missing.append(name)
+    binary = weir.parent / "bench" / FLOOR
+    found += [
+        Generator(name=name, version="", load=partial(_floor, binary, options))
+        for name, options in ((FLOOR, ()), (FLOOR_SPIN, ("--spin",)))
+    ]
     return found, missing
 
 

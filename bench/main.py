@@ -197,7 +197,7 @@ def generator_facts(args: argparse.Namespace, study: Study) -> str:
     compared, missing = generators.all_of(args.build.resolve() / "weir")
     if missing:
         print(f"not compared because not there: {', '.join(missing)}", file=sys.stderr)
-    return "generators: " + ", ".join(f"{g.name} {g.version}" for g in compared)
+    return "generators: " + ", ".join(f"{g.name} {g.version}".rstrip() for g in compared)
 
 
 def describe(found: list[Product], settings: Settings, facts: dict[str, object]) -> list[str]:
