@@ -77,6 +77,12 @@ int os_process_hold_standard(void)
     return 0;
 }
 
+int os_process_keep_children(void)
+{
+    const struct sigaction by_default = { .sa_handler = SIG_DFL };
+    return sigaction(SIGCHLD, &by_default, NULL) < 0 ? -errno : 0;
+}
+
 size_t os_process_raise_files(void)
 {
     struct rlimit limit;

@@ -30,6 +30,11 @@ enum { OS_PROCESS_FILES_MAX = 1024 * 1024 };
  * -errno. Call it before anything is opened. */
 MUST_USE int os_process_hold_standard(void);
 
+/* Has the kernel report children that end, and keep them until they are waited for. A process that
+ * was started with SIGCHLD ignored inherits that, and the kernel then does neither. 0 or -errno.
+ * Call it before the first child is made. */
+MUST_USE int os_process_keep_children(void);
+
 /* Raises the soft limit of open files to the hard limit, or changes it to OS_PROCESS_FILES_MAX if
  * that is less. Returns the limit in force, OS_PROCESS_FILES_MAX at most. */
 size_t os_process_raise_files(void);

@@ -111,9 +111,14 @@ static int run(const char *const *words)
 
 int main(int argc, char **argv)
 {
-    const int rc = os_process_hold_standard();
+    int rc = os_process_hold_standard();
     if (rc < 0) {
         fprintf(stderr, "weir: cannot open /dev/null for a closed descriptor: %s\n", strerror(-rc));
+        return PROGRAM_FAILED;
+    }
+    rc = os_process_keep_children();
+    if (rc < 0) {
+        fprintf(stderr, "weir: cannot get the signal SIGCHLD: %s\n", strerror(-rc));
         return PROGRAM_FAILED;
     }
     program_configuration_init();

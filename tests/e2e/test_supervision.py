@@ -244,6 +244,15 @@ def test_a_user_who_can_read_the_pid_file_does_not_keep_a_server_from_starting(
             server("--pid-file", str(pid_file))
 
 
+def test_a_parent_that_ignores_its_children_changes_nothing(server: ServerFactory) -> None:
+    """A program inherits an ignored SIGCHLD, with which the kernel reports no death of a child."""
+    running = server("--workers", "2", wrapper=("env", "--ignore-signal=CHLD"))
+    kill_worker(running)
+    assert answered(running)
+    os.kill(running.popen.pid, signal.SIGTERM)
+    assert running.wait() == 0
+
+
 def test_no_zombie_is_left(server: ServerFactory) -> None:
     running = server("--workers", "2")
     for _ in range(3):
