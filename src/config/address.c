@@ -270,12 +270,32 @@ bool config_address_read_network(struct span text, struct rules_network *ret_net
     return true;
 }
 
+/* Whether all addresses of the network stand for IPv4 addresses (::ffff:192.0.2.1). A client has
+ * never such an address: it counts as its IPv4 address. */
+static bool is_mapped(const struct rules_network *network)
+{
+    static const uint8_t prefix[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+    return network->family == 6 && network->bits >= 8 * sizeof(prefix) &&
+           memcmp(network->address, prefix, sizeof(prefix)) == 0;
+}
+
+static bool refuse_mapped(struct span network, const struct rules_network *read,
+                          struct config_reason *ret_reason)
+{
+    const uint8_t *v4 = read->address + 12;
+    return config_problem_refuse(ret_reason,
+                                 "`%.*s` is a network of IPv4 in the form of IPv6, and matches no "
+                                 "client; write %u.%u.%u.%u/%u",
+                                 config_problem_quote_len(network), network.at, v4[0], v4[1], v4[2],
+                                 v4[3], read->bits - 96U);
+}
+
 bool config_address_check_network(struct span network, struct config_reason *ret_reason)
 {
     int len = config_problem_quote_len(network);
     struct rules_network read;
     if (config_address_read_network(network, &read))
-        return true;
+        return !is_mapped(&read) || refuse_mapped(network, &read, ret_reason);
     if (read.family == 0)
         return config_problem_refuse(ret_reason,
                                      "`%.*s` is not a network; write 192.0.2.0/24, 2001:db8::/32 "

@@ -507,7 +507,8 @@ static void makes_networks_of_allow_and_deny(void **state)
     assert_int_equal(rule[1].network_count, 0);
     config_read_free(store);
     assert_problems(SITE "[path /a]\nallow = 10.0.0.0/8, 10.0.0.0/33\ndeny = 10.9.9.9/8, alle\n"
-                         "[path /b]\nallow = all\ndeny = all\n",
+                         "[path /b]\nallow = all\ndeny = all\n"
+                         "[path /c]\ndeny = ::ffff:10.0.0.0/104, ::fffe:0:0/95\n",
                     "weir.conf:5: warning: deny: `10.9.9.9/8` covers a whole network; write zeros "
                     "behind the bits that count, or one address without /\n"
                     "weir.conf:4: error: allow: `10.0.0.0/33` ends without a number of bits from 0 "
@@ -517,7 +518,9 @@ static void makes_networks_of_allow_and_deny(void **state)
                     "weir.conf:5: error: deny: `10.9.9.9/8` is the same network as `10.0.0.0/8` in "
                     "allow; remove one of them\n"
                     "weir.conf:8: error: deny: `all` is the same network as `all` in allow; remove "
-                    "one of them\n");
+                    "one of them\n"
+                    "weir.conf:10: error: deny: `::ffff:10.0.0.0/104` is a network of IPv4 in the "
+                    "form of IPv6, and matches no client; write 10.0.0.0/8\n");
 }
 
 static const struct rules_rule *read_first_rule(struct config_store **ret_store, const char *text)
