@@ -148,6 +148,8 @@ static struct span take_line(struct span *rest)
 static const char *read_lines(struct auth_file *file, size_t len, unsigned *ret_line)
 {
     struct span rest = span_of(file->text, len);
+    if (span_starts(rest, SPAN("\xef\xbb\xbf"))) /* the byte order mark of other systems */
+        rest = span_skip(rest, 3);
     for (*ret_line = 1; rest.len > 0; ++*ret_line) {
         const struct span line = take_line(&rest);
         if (span_trim(line).len == 0 || line.at[0] == '#')

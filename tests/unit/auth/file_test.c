@@ -58,7 +58,8 @@ static void accepts_each_kind_of_hash(void **state)
 static void finds_each_user_of_a_file(void **state)
 {
     (void)state;
-    struct auth_file *file = parse_good("# people\n\nzoe:" BCRYPT "\r\nbob:" SHA256 ":a comment\n"
+    struct auth_file *file = parse_good("\xef\xbb\xbf# people\n\nzoe:" BCRYPT "\r\nbob:" SHA256
+                                        ":a comment\n"
                                         "   \nb:" BCRYPT_Y "\nj\xc3\xb6rg:" YESCRYPT);
     static const char *const users[] = { "zoe", "bob", "b", "j\xc3\xb6rg" };
     assert_int_equal(auth_file_count(file), 4);
