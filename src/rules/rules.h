@@ -122,6 +122,12 @@ size_t rules_index_storage(const struct rules *rules);
  * are final. Without it each request tries all patterns. */
 void rules_use_index(struct rules *rules, uint64_t *storage);
 
+/* Whether a rule, or NULL, is one of the list. */
+static inline bool rules_lists(const struct rules *rules, const struct rules_rule *rule)
+{
+    return rule && rule >= rules->list && rule < rules->list + rules->list_count;
+}
+
 /* Whether the answer depends on more than the path, so that each request has to be checked. */
 static inline bool rules_match_is_guarded(const struct rules_match *match)
 {

@@ -106,6 +106,31 @@ const struct site_view *session_rules_view(const struct session_exchange *x,
     return storage;
 }
 
+static bool is_admitted_by(const struct session_exchange *x, const struct rules_rule *gate)
+{
+    const struct session_peer *peer = session_answer_client(x);
+    return !gate ||
+           rules_network_admits(gate->networks, gate->network_count, peer->family, peer->address);
+}
+
+/* Whether the acting rule may lead to the path: SITE_FILE, or why not. The files of a site have a
+ * list of rules. These lead to nothing that a section refuses. */
+static enum site_result judge_target(const struct session_exchange *x, struct span path)
+{
+    const struct rules *rules = x->site->rules;
+    struct rules_match own;
+    if (!session_guard_admits(x, path))
+        return SITE_FORBIDDEN;
+    if (!rules_lists(rules, x->match->actor))
+        return SITE_FILE;
+    rules_find(rules, path, &own);
+    if (!is_admitted_by(x, own.gate))
+        return SITE_FORBIDDEN;
+    const bool is_closed = own.actor && !rules_lists(rules, own.actor) && !own.actor->if_absent &&
+                           own.actor->action == RULES_STATUS;
+    return is_closed ? SITE_ABSENT : SITE_FILE;
+}
+
 /* Looks up the path in `text`, behind the first `prefix_len` bytes of a key. */
 static enum site_result find_rewritten(struct session_exchange *x, struct buf *text,
                                        size_t prefix_len, struct site_entry **ret_entry,
@@ -115,8 +140,10 @@ static enum site_result find_rewritten(struct session_exchange *x, struct buf *t
     const struct span key = buf_span(text), path = span_skip(key, prefix_len);
     if (text->overflow)
         return SITE_ABSENT;
-    if (!session_guard_admits(x, path))
-        return SITE_FORBIDDEN;
+    const enum site_result judgement = judge_target(x, path);
+    session_trace_note(x, target_refused, judgement != SITE_FILE);
+    if (judgement != SITE_FILE)
+        return judgement;
     struct site_query query = {
         .kind = SITE_QUERY_PATH,
         .view = session_rules_view(x, &storage),
@@ -201,15 +228,6 @@ static bool answer_action(struct session_exchange *x)
     return true;
 }
 
-/* Whether the rules admit the client. */
-static bool is_admitted(const struct session_exchange *x)
-{
-    const struct rules_rule *gate = x->match->gate;
-    const struct session_peer *peer = session_answer_client(x);
-    return !gate ||
-           rules_network_admits(gate->networks, gate->network_count, peer->family, peer->address);
-}
-
 /* Counts the request for the address of the client, and sets x->retry_ns. A request that has waited
  * is counted once. */
 static void meter_request(struct session_exchange *x)
@@ -242,7 +260,7 @@ static void refuse_for(struct session_exchange *x, uint64_t wait_ns)
 
 bool session_rules_answer(struct session_exchange *x)
 {
-    if (!is_admitted(x)) {
+    if (!is_admitted_by(x, x->match->gate)) {
         session_trace_note(x, denied, true);
         session_answer_status(x, HTTP_FORBIDDEN);
         return true;

@@ -36,14 +36,15 @@ struct session_trace {
     bool ruled;                         /* the site has rules, and `match` has those of the path */
     struct rules_match match;           /* its captures are not kept */
     bool denied;                        /* a rule does not admit the client */
-    bool substituted;                   /* no file answers, and a rule acts in its place */
-    bool looked;                        /* the path was looked up */
-    enum site_result result;            /* the result of the lookup */
-    struct site_trace steps;            /* what the lookup did on the disk */
-    bool markdown;                      /* the page in Markdown is sent */
-    bool navigates;                     /* for a fallback: a person probably navigates */
-    bool listing_json;                  /* the listing is JSON */
-    enum site_result listing;           /* SITE_FILE: it is rendered */
+    bool target_refused;      /* the client may not have the path that a rewrite leads to */
+    bool substituted;         /* no file answers, and a rule acts in its place */
+    bool looked;              /* the path was looked up */
+    enum site_result result;  /* the result of the lookup */
+    struct site_trace steps;  /* what the lookup did on the disk */
+    bool markdown;            /* the page in Markdown is sent */
+    bool navigates;           /* for a fallback: a person probably navigates */
+    bool listing_json;        /* the listing is JSON */
+    enum site_result listing; /* SITE_FILE: it is rendered */
 
     struct site_entry *entry; /* the entry that was sent; holds a reference; NULL: no file */
     bool fallback;            /* the entry is the site's fallback */

@@ -128,8 +128,7 @@ static void explain_rules(struct trace *t)
         explain_rule(t, rule);
         any = true;
     }
-    const bool listed = rules && actor && actor >= rules->list &&
-                        actor < rules->list + rules->list_count;
+    const bool listed = rules && rules_lists(rules, actor);
     if (listed)
         explain_rule(t, actor);
     if (rules && !any && !listed)
@@ -152,14 +151,20 @@ static void explain_denial(struct trace *t, const struct rules_rule *gate)
                     (int)gate->pattern.text.len, gate->pattern.text.at, t->from);
 }
 
-static void explain_actor(struct trace *t, const struct rules_rule *actor)
+/* `deed` is what the rule does. */
+static void explain_actor(struct trace *t, const struct rules_rule *actor, const char *deed)
 {
     char bytes[TRACE_LINE_MAX / 2];
     struct buf text = buf_over(bytes, sizeof(bytes));
     trace_rule_add_place(t->site, actor, SPAN(", "), &text);
-    trace_set_cause(t, "%.*s, %s", (int)text.len, text.at,
-                    actor->action == RULES_REDIRECT ? "redirects the path"
-                                                    : "gives this status to the path");
+    trace_set_cause(t, "%.*s, %s", (int)text.len, text.at, deed);
+}
+
+static void explain_answering(struct trace *t, const struct rules_rule *actor)
+{
+    explain_actor(t, actor,
+                  actor->action == RULES_REDIRECT ? "redirects the path"
+                                                  : "gives this status to the path");
 }
 
 /* ---- the disk ---- */
@@ -305,7 +310,9 @@ static void explain_absence(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     const struct site_step *step = deciding_step(&trace->steps);
-    if (step)
+    if (trace->target_refused)
+        explain_actor(t, trace->match.actor, "leads to a path that this client may not have");
+    else if (step)
         describe_step(t->cause, sizeof(t->cause), step, t->site->root);
     else
         trace_set_cause(t, "the path is longer than any file's path");
@@ -351,7 +358,7 @@ static void explain_result(struct trace *t)
     if (trace->fallback || (trace->substituted && trace->entry))
         t->cause[0] = '\0'; /* the fallback answers, so there is no cause */
     if (trace->substituted && answering_rule(trace))
-        explain_actor(t, answering_rule(trace));
+        explain_answering(t, answering_rule(trace));
     if (trace->entry)
         trace_explain_file(t);
 }
@@ -373,7 +380,7 @@ static void explain_refusal(struct trace *t)
     } else if (trace->denied) {
         explain_denial(t, trace->match.gate);
     } else if (answering_rule(trace)) {
-        explain_actor(t, answering_rule(trace));
+        explain_answering(t, answering_rule(trace));
     } else if (trace->request.method == HTTP_METHOD_KNOWN) {
         trace_set_cause(t, "%s is not allowed: a site allows GET, HEAD and OPTIONS", t->method);
     } else if (trace->request.method == HTTP_METHOD_UNKNOWN) {

@@ -48,7 +48,7 @@ static void print_rules(const struct config_site *site, struct span path,
         print_line(out, "rule", buf_span(&text));
     }
     const struct rules_rule *actor = match->actor;
-    if (!actor || actor < rules->list || actor >= rules->list + rules->list_count)
+    if (!rules_lists(rules, actor))
         return;
     struct buf text = buf_over(bytes, sizeof(bytes));
     trace_rule_describe(site, actor, &text);

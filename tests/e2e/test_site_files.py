@@ -276,6 +276,54 @@ def test_a_rule_with_networks_guards_what_the_files_add(
         assert get(running, "/shop").status == 404
 
 
+REFUSED = """\
+[path /sub/closed/**]
+deny = all
+[path /sub/mine/**]
+allow = 127.0.0.0/8, ::1
+[path /sub/draft/**]
+status = 404
+"""
+
+LEADING = """\
+/absent/* /sub/:splat 200
+/forced/* /sub/:splat 200!
+/page /sub/closed/a.txt 404
+/folder /sub/closed 200!
+"""
+
+
+@ONE_MODEL
+def test_a_line_leads_to_nothing_that_a_section_refuses(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    make_site(site, redirects=LEADING)
+    for name in ("closed", "mine", "draft"):
+        (site / "sub" / name).mkdir(parents=True)
+        (site / "sub" / name / "a.txt").write_text(name)
+    (site / "sub/closed/index.html").write_text("closed")
+    running = following(server, tmp_path, site, REFUSED)
+    for _ in range(2):
+        for path, status in (
+            ("/absent/closed/a.txt", 404),
+            ("/forced/closed/a.txt", 403),
+            ("/absent/draft/a.txt", 404),
+            ("/forced/draft/a.txt", 404),
+            ("/folder", 403),
+            ("/page", 404),
+        ):
+            answer = get(running, path)
+            assert answer.status == status, path
+            assert not {b"closed", b"draft"} & {answer.body}, path
+        assert get(running, "/absent/mine/a.txt").body == b"mine"
+        assert get(running, "/forced/mine/a.txt").body == b"mine"
+    done = weir("trace", "/forced/closed/a.txt", "-c", "weir.conf", cwd=tmp_path)
+    assert (
+        f"{site}/_redirects:2, `/forced/*`, leads to a path that this client may not have"
+        in done.stdout
+    )
+
+
 def test_check_names_each_line_that_cannot_be_used(tmp_path: Path, site: Path) -> None:
     make_site(site, redirects="/ok /fine\n/a https://b.example/:splat 200\n")
     conf = tmp_path / "weir.conf"
