@@ -119,6 +119,23 @@ static void answer_form(struct session_exchange *x, struct site_entry *entry, bo
     x->match = known;
 }
 
+static void answer_without_file(struct session_exchange *x, enum site_result result)
+{
+    session_answer_status(x, result == SITE_FORBIDDEN ? HTTP_FORBIDDEN
+                             : result == SITE_BUSY    ? HTTP_SERVICE_UNAVAILABLE
+                                                      : HTTP_INTERNAL_SERVER_ERROR);
+}
+
+/* Answers where the lookup of a file that stands for another one has failed, so that nobody knows
+ * whether it is there. */
+static bool answer_failed_lookup(struct session_exchange *x, enum site_result result)
+{
+    if (result != SITE_BUSY && result != SITE_BROKEN)
+        return false;
+    answer_without_file(x, result);
+    return true;
+}
+
 /* Answers with what a rule puts in the place of a file that is not there. False: there is no such
  * rule, or its file is not there, either. */
 static bool answer_in_place(struct session_exchange *x)
@@ -129,8 +146,9 @@ static bool answer_in_place(struct session_exchange *x)
         return false;
     if (session_rules_answer_absent(x))
         return true;
-    if (session_rules_find_absent(x, &entry, &fresh) != SITE_FILE)
-        return false;
+    const enum site_result result = session_rules_find_absent(x, &entry, &fresh);
+    if (result != SITE_FILE)
+        return answer_failed_lookup(x, result);
     answer_form(x, entry, fresh);
     return true;
 }
@@ -144,19 +162,14 @@ static void answer_absent(struct session_exchange *x)
         return;
     bool wanted = session_rules_view(x, &storage)->fallback && navigates(x);
     session_trace_note(x, navigates, wanted);
-    if (wanted && session_rules_find_fallback(x, &entry, &fresh) == SITE_FILE) {
+    const enum site_result result = wanted ? session_rules_find_fallback(x, &entry, &fresh)
+                                           : SITE_ABSENT;
+    if (result == SITE_FILE) {
         session_trace_note(x, fallback, true);
         answer_found(x, entry, fresh);
-    } else {
+    } else if (!answer_failed_lookup(x, result)) {
         session_answer_status(x, HTTP_NOT_FOUND);
     }
-}
-
-static void answer_without_file(struct session_exchange *x, enum site_result result)
-{
-    session_answer_status(x, result == SITE_FORBIDDEN ? HTTP_FORBIDDEN
-                             : result == SITE_BUSY    ? HTTP_SERVICE_UNAVAILABLE
-                                                      : HTTP_INTERNAL_SERVER_ERROR);
 }
 
 /* Answers for a folder without an index file that is not listed. */
@@ -212,8 +225,7 @@ static inline enum site_result find_path(struct session_exchange *x, struct site
     return result;
 }
 
-/* Answers where the lookup has found no file. */
-static void answer_result(struct session_exchange *x, enum site_result result)
+static void answer_absence(struct session_exchange *x, enum site_result result)
 {
     switch (result) {
     case SITE_REDIRECT:
@@ -238,6 +250,14 @@ static void answer_result(struct session_exchange *x, enum site_result result)
         answer_without_file(x, result);
         return;
     }
+}
+
+/* Answers where the lookup has found no file. An entry of a file that has gone is removed then. */
+static void answer_result(struct session_exchange *x, enum site_result result)
+{
+    answer_absence(x, result);
+    if (__builtin_expect(site_cache_has_shrunk(x->thread->shared->cache), 0))
+        session_tally_publish(x->thread->shared);
 }
 
 /* Answers with what the site has for the path. */

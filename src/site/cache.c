@@ -31,6 +31,7 @@ struct site_cache {
     struct site_eviction eviction;
     struct site_cache_totals totals;
     struct site_ghost *ghost;
+    _Atomic bool has_shrunk; /* set with the lock */
 
     struct site_reclaim reclaim;
 };
@@ -335,8 +336,10 @@ void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry
     struct site_cache *cache = reader->cache;
     lock_cache(cache);
     struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
-    if (entry->state == SITE_CACHE_RESIDENT)
+    if (entry->state == SITE_CACHE_RESIDENT) {
         evict_entry(cache, entry);
+        atomic_store_explicit(&cache->has_shrunk, true, memory_order_relaxed);
+    }
     unlock_cache(cache);
     site_reclaim_free(collected);
 }
@@ -408,6 +411,12 @@ struct site_cache_totals site_cache_totals(struct site_cache *cache)
     struct site_cache_totals totals = cache->totals;
     totals.limit_bytes = cache->limits.bytes;
     totals.retired_bytes = cache->reclaim.bytes;
+    atomic_store_explicit(&cache->has_shrunk, false, memory_order_relaxed);
     unlock_cache(cache);
     return totals;
+}
+
+bool site_cache_has_shrunk(const struct site_cache *cache)
+{
+    return atomic_load_explicit(&cache->has_shrunk, memory_order_relaxed);
 }

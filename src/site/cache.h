@@ -196,3 +196,7 @@ struct site_cache_totals {
     uint64_t misses[SITE_CACHE_SIZES];
 };
 struct site_cache_totals site_cache_totals(struct site_cache *cache);
+
+/* Whether site_cache_remove has removed an entry since the last site_cache_totals. It takes no
+ * lock. */
+bool site_cache_has_shrunk(const struct site_cache *cache);

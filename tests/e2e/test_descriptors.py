@@ -95,6 +95,39 @@ def test_slow_readers_of_large_files_leave_descriptors_for_others(
     assert "cannot accept" not in running.messages()
 
 
+@needs_prlimit
+@pytest.mark.parametrize("model", ["epoll", "thread", "uring"])
+@pytest.mark.parametrize("rules", [False, True])
+def test_a_route_is_not_absent_while_its_page_cannot_be_opened(
+    server: ServerFactory, site: Path, *, rules: bool
+) -> None:
+    """A cache may keep a 404. The page is so large that each answer with it has it open."""
+    (site / "app.html").write_bytes(bytes(100_000))
+    (site / "_redirects").write_text("/* /app.html 200\n")
+    for number in range(30):
+        with (site / f"{number}.bin").open("wb") as large:
+            large.truncate(20_000_000)
+    running = server(
+        *(("--site-rules=on",) if rules else ("--spa=app.html",)),
+        wrapper=("prlimit", f"--nofile={LIMIT}:{LIMIT}"),
+    )
+    with contextlib.ExitStack() as stack:
+        other = stack.enter_context(connect(running.address))
+        begun = b"HTTP/1.1 200"
+        for number in range(30):
+            reader = stack.enter_context(
+                contextlib.closing(Connection.to(running.address, receive_buffer=1024))
+            )
+            reader.send(f"GET /{number}.bin HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            begun = reader.socket.recv(12)
+            if begun != b"HTTP/1.1 200":
+                break
+        assert begun == b"HTTP/1.1 503", "no descriptor is left for the last reader"
+        answer = other.get("/some/route")
+        assert answer.status == 503
+        assert answer.get("Retry-After")
+
+
 def test_no_descriptor_is_left_open(server: ServerFactory, site: Path) -> None:
     (site / "big.bin").write_bytes(bytes(1_000_000))
     running = server("--cache-size", "0")

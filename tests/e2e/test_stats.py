@@ -781,3 +781,23 @@ def test_a_silent_client_is_counted_under_its_timeout(tmp_path: Path, site: Path
         assert numbers["durations"]["latency"]["max_seconds"] > 0
     finally:
         running.stop()
+
+
+@pytest.mark.parametrize("model", ["epoll", "thread", "percore"])
+def test_files_that_have_gone_are_not_counted_in_the_cache(
+    server: ServerFactory, site: Path
+) -> None:
+    names = [f"{number}.txt" for number in range(20)]
+    for name in names:
+        (site / name).write_text(name)
+    running = server("--access-log=off", "--workers=1")
+    with connect(running.address) as connection:
+        assert [connection.get(f"/{name}").status for name in names] == [200] * 20
+        assert read(running.popen.pid)["gauges"]["cache_entries"] == 20
+        for name in names:
+            (site / name).unlink()
+        wait_until(
+            lambda: all(connection.get(f"/{name}").status == 404 for name in names),
+            "the server sees that the files have gone",
+        )
+        assert read(running.popen.pid)["gauges"]["cache_entries"] == 0
