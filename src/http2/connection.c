@@ -74,6 +74,11 @@ void http2_connection_fail(struct http2_connection *c, struct buf *out, enum htt
     (void)report_failure(c, &none, out, &arrival);
 }
 
+bool http2_connection_failing(const struct http2_connection *c)
+{
+    return c->phase == HTTP2_CONTROL_FAILING;
+}
+
 void http2_connection_drain(struct http2_connection *c, struct buf *out)
 {
     if (c->finishing || c->phase >= HTTP2_CONTROL_FAILING)

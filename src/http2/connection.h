@@ -28,7 +28,8 @@
 #include "http2/stream.h"
 
 /* One connection. The caller owns the storage and sets `streams`. It may read `streams`, `fault`,
- * `last_stream`, `acknowledged`, `draining` and `client_goes`. The rest is private to http2/. */
+ * `last_stream`, `acknowledged`, `draining`, `finishing` and `client_goes`. The rest is private to
+ * http2/. */
 struct http2_connection {
     /* The table of open streams, which the caller owns and sets. It must be set for every call
      * below but http2_connection_begin. http2_connection_release takes it back. */
@@ -176,6 +177,10 @@ void http2_connection_end(struct http2_connection *c, struct buf *out, struct ht
  * returns HTTP2_FAILED, also with empty input. */
 void http2_connection_reset(struct http2_connection *c, struct buf *out,
                             struct http2_stream *stream, enum http2_fault fault);
+
+/* Whether the connection has failed in a call other than http2_connection_read, such as by its
+ * budget, and GOAWAY is not written. http2_connection_fail writes it. */
+bool http2_connection_failing(const struct http2_connection *c);
 
 /* Ends the connection because of `fault`, and appends GOAWAY, which needs HTTP2_REPLY_ROOM bytes
  * of `out`. A second call has no effect. */

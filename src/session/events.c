@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/events.h"
 
+#include "base/duration.h"
+
 #include "http2/priority.h"
 #include "http2/repeat.h"
 #include "session/body.h"
@@ -467,18 +469,23 @@ void session_events_resume(struct session *s, uint64_t now_ns)
     }
 }
 
+/* Until the output has space for the answers to more late bodies. */
+#define RETRY_NS (20 * DURATION_MS)
+
 void session_events_expire(struct session *s, uint64_t now_ns)
 {
     struct session_http2 *h = s->http2;
     const bool slow = now_ns >= h->body_due_ns;
     h->body_limit_ns = UINT64_MAX;
-    for (unsigned i = 1; i <= HTTP2_STREAMS_MAX && has_frame_room(s); i++) {
+    for (unsigned i = 1; i <= HTTP2_STREAMS_MAX; i++) {
         struct session_http2_place *place = &h->streams->place[i];
         if (!place->body)
             continue;
-        if (!slow && place->body->limit_ns > now_ns) {
-            if (place->body->limit_ns < h->body_limit_ns)
-                h->body_limit_ns = place->body->limit_ns;
+        const bool is_due = slow || place->body->limit_ns <= now_ns;
+        if (!is_due || !has_frame_room(s)) {
+            const uint64_t next_ns = is_due ? now_ns + RETRY_NS : place->body->limit_ns;
+            if (next_ns < h->body_limit_ns)
+                h->body_limit_ns = next_ns;
             continue;
         }
         count(s, STATS_timeouts_body);

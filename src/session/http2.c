@@ -186,8 +186,18 @@ static void rewind_output(struct session_buffer *out)
         out->at = out->len = out->lent = 0;
 }
 
-/* Adds what waits, behind the answers. While records wait to be sent, no bodies are added: an
- * answer that is more urgent may come. */
+/* Tells the client that the connection has failed, if the output has space for that. */
+static bool report_failure(struct session *s)
+{
+    const struct http2_connection *c = &s->http2->connection;
+    if (!http2_connection_failing(c) || !session_goodbye_has_room(s))
+        return false;
+    session_http2_fail(s, c->fault);
+    return true;
+}
+
+/* Adds what waits, behind the answers. Bodies can fill all of the output, so the goodbye is first.
+ * While records wait to be sent, no bodies are added: an answer that is more urgent may come. */
 static void add_output(struct session *s, uint64_t now_ns)
 {
     struct http2_connection *c = &s->http2->connection;
@@ -195,11 +205,11 @@ static void add_output(struct session *s, uint64_t now_ns)
         return;
     if (session_is_pending(s))
         session_events_resume(s, now_ns);
-    if (!s->tls || s->http2->sealing || !session_tls_has_output(s))
-        session_frames_add_bodies(s);
     if (session_goodbye_has_room(s) && session_goodbye_is_due(s, now_ns))
         session_goodbye_add(s, now_ns);
-    if (http2_connection_drained(c))
+    if (!s->tls || s->http2->sealing || !session_tls_has_output(s))
+        session_frames_add_bodies(s);
+    if (!report_failure(s) && http2_connection_drained(c))
         s->closing = s->lingering = true;
 }
 
@@ -210,6 +220,8 @@ static unsigned shorten_goodbye(struct session *s, uint64_t now_ns)
         session_goodbye_add(s, now_ns);
         s->http2->head_due_ns = UINT64_MAX;
         add_output(s, now_ns);
+    } else { /* once more, when there may be space */
+        s->http2->head_due_ns = now_ns + DURATION_SECOND;
     }
     return session_http2_continue(s, now_ns);
 }
@@ -229,17 +241,21 @@ static void drop_kept_input(struct session *s)
     s->input = NULL;
 }
 
-/* Consumes what it can from the front of *in. */
+/* Consumes what it can from the front of *in. An unfinished frame has to come to its end in time.
+ * Without one, only an announced end of the connection has a time. After it the answers under way
+ * have their own. */
 static void use_bytes(struct session *s, struct span *in, struct session_arrival *began,
                       uint64_t now_ns)
 {
     struct session_http2 *h = s->http2;
     const size_t before = in->len;
     session_events_take(s, in, began);
-    if (in->len == 0 && !h->connection.draining)
-        h->head_due_ns = UINT64_MAX;
-    else if (in->len < before || h->head_due_ns == UINT64_MAX)
+    if (in->len == 0) {
+        if (!h->connection.draining || h->connection.finishing)
+            h->head_due_ns = UINT64_MAX;
+    } else if (in->len < before || h->head_due_ns == UINT64_MAX) {
         h->head_due_ns = now_ns + s->thread->shared->header_timeout_ns;
+    }
 }
 
 static void use_kept_input(struct session *s, uint64_t now_ns)
@@ -425,7 +441,9 @@ static unsigned end_gracefully(struct session *s, uint64_t now_ns)
 {
     if (!has_memory(s) || !session_goodbye_has_room(s))
         return close_without_memory(s);
-    while (!s->http2->shortened)
+    if (report_failure(s))
+        return session_http2_continue(s, now_ns);
+    for (int i = 0; i < 2 && !s->http2->shortened; i++)
         session_goodbye_add(s, now_ns);
     drop_streams(s);
     s->closing = s->lingering = true;

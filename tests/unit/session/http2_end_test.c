@@ -12,6 +12,18 @@ static void expire_in(uint64_t later_ns)
     receive(SIZE_MAX);
 }
 
+/* Lets time pass, in which the client sends nothing and the connection stays. */
+static void pass(uint64_t time_ns)
+{
+    const uint64_t until_ns = world.now_ns + time_ns;
+    while (session_deadline_ns(&client.s) < until_ns) {
+        const uint64_t due_ns = session_deadline_ns(&client.s);
+        expire_in(due_ns > world.now_ns ? due_ns - world.now_ns : 0);
+        assert_true(client.want & SESSION_READ);
+    }
+    tick(until_ns - world.now_ns);
+}
+
 /* ---- connections ---- */
 
 static void an_idle_connection_ends_with_goaway(void **state)
@@ -168,6 +180,92 @@ static void a_drain_during_a_send_follows_the_output(void **state)
     atomic_store(&world.shared.draining, false);
 }
 
+/* A small piece of an answer can spend the last of the budget, when the client sends nothing more
+ * for which GOAWAY would be the answer. */
+static void a_budget_that_ends_with_an_answer_ends_the_connection(void **state)
+{
+    (void)state;
+    static const char ping[8] = "01234567";
+    struct seen seen = { 0 };
+    for (unsigned pings = 0; seen.goaways == 0; pings++) {
+        begin(0);
+        const uint32_t stream = add_get("/small.html");
+        for (unsigned i = 0; i < pings; i++)
+            add_frame(HTTP2_FRAME_PING, 0, 0, span_of(ping, sizeof(ping)));
+        while (client.out.len > 0) {
+            const size_t len = client.out.len < 4000 ? client.out.len : 4000;
+            client.want = session_feed(&client.s, span_of(client.out.at, len), world.now_ns);
+            client.out.len -= len;
+            memmove(sending, sending + len, client.out.len);
+            receive(SIZE_MAX);
+        }
+        assert_int_equal(look(0).goaways, 0);
+        http2_frame_add_window(&client.out, stream, 10);
+        send_frames();
+        receive(SIZE_MAX);
+        seen = look(0);
+        assert_int_equal(seen.body, 10);
+        if (seen.goaways == 0)
+            end();
+    }
+    assert_int_equal(seen.error, HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    end();
+}
+
+/* It takes the answer slowly, and sends a WINDOW_UPDATE less often than header-timeout. */
+static void an_announced_end_waits_for_a_slow_client(void **state)
+{
+    (void)state;
+    begin(1000);
+    const uint32_t stream = add_get("/middle.bin");
+    send_frames();
+    receive(SIZE_MAX);
+    atomic_store(&world.shared.draining, true);
+    client.want = session_drain(&client.s, world.now_ns);
+    receive(SIZE_MAX);
+    const struct seen seen = look(0);
+    size_t body = seen.body;
+    assert_int_equal(seen.goaways, 1);
+    add_frame(HTTP2_FRAME_PING, HTTP2_FRAME_ACK, 0, span_of(seen.ping, sizeof(seen.ping)));
+    send_frames();
+    receive(SIZE_MAX);
+    while (body < MIDDLE_SIZE) {
+        http2_frame_add_window(&client.out, stream, 8000);
+        send_frames();
+        receive(SIZE_MAX);
+        body += look(stream).body;
+        if (body < MIDDLE_SIZE)
+            pass(15 * SECOND); /* within send-timeout */
+    }
+    assert_int_equal(body, MIDDLE_SIZE);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    end();
+    atomic_store(&world.shared.draining, false);
+}
+
+/* The body of a large answer fills the output each time. */
+static void a_drain_is_announced_before_the_rest_of_a_body(void **state)
+{
+    (void)state;
+    struct http2_frame frame = { 0 };
+    struct span payload;
+    size_t body = 0;
+    begin(LARGEST);
+    (void)add_get("/big.bin");
+    send_frames();
+    receive(1000);
+    atomic_store(&world.shared.draining, true);
+    receive(SIZE_MAX);
+    atomic_store(&world.shared.draining, false);
+    while (frame.type != HTTP2_FRAME_GOAWAY && next_frame(&frame, &payload))
+        body += frame.type == HTTP2_FRAME_DATA ? payload.len : 0;
+    assert_int_equal(frame.type, HTTP2_FRAME_GOAWAY);
+    assert_true(body < BIG_SIZE / 2);
+    (void)look(0);
+    end();
+}
+
 static void http_1_cannot_announce_a_drain(void **state)
 {
     (void)state;
@@ -210,6 +308,31 @@ static void a_body_above_the_limit_gets_413(void **state)
 }
 
 /* The answer waits for the windows, and the client sends without end. */
+/* More of them are late than the output has space for answers. */
+static void every_late_body_gets_its_answer(void **state)
+{
+    enum { BODIES = 20 };
+    (void)state;
+    begin(LARGEST);
+    for (unsigned i = 0; i < BODIES; i++) {
+        (void)add_request(HEAD_OF("POST", "/small.html"), false);
+        send_frames();
+        tick(SECOND / 1000);
+    }
+    receive(SIZE_MAX);
+    (void)look(0);
+    expire_in(31 * SECOND);
+    unsigned answers = look(0).answers;
+    while (answers < BODIES) {
+        const uint64_t due_ns = session_deadline_ns(&client.s);
+        assert_true(due_ns < world.now_ns + SECOND);
+        expire_in(due_ns > world.now_ns ? due_ns - world.now_ns : 0);
+        answers += look(0).answers;
+    }
+    assert_int_equal(answers, BODIES);
+    end();
+}
+
 static void a_body_during_its_answer_is_bounded(void **state)
 {
     (void)state;
@@ -354,9 +477,13 @@ int main(void)
         cmocka_unit_test(a_drain_waits_for_an_idle_client_as_long_as_in_http_1),
         cmocka_unit_test(a_drain_is_announced_while_the_windows_are_closed),
         cmocka_unit_test(a_drain_during_a_send_follows_the_output),
+        cmocka_unit_test(a_budget_that_ends_with_an_answer_ends_the_connection),
+        cmocka_unit_test(an_announced_end_waits_for_a_slow_client),
+        cmocka_unit_test(a_drain_is_announced_before_the_rest_of_a_body),
         cmocka_unit_test(http_1_cannot_announce_a_drain),
         cmocka_unit_test(the_last_request_of_a_connection_begins_its_end),
         cmocka_unit_test(a_body_above_the_limit_gets_413),
+        cmocka_unit_test(every_late_body_gets_its_answer),
         cmocka_unit_test(a_body_during_its_answer_is_bounded),
         cmocka_unit_test(a_reset_follows_an_early_answer_later),
         cmocka_unit_test(a_request_that_ends_after_its_answer_gets_no_reset),
