@@ -445,6 +445,8 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
         return follow_codec(s, session_http1_resume(s, now_ns), now_ns);
     if (!t->established || (!s->output && !s->closing))
         return follow_codec(s, SESSION_READ, now_ns);
+    if (s->output && s->output->answer.open && s->output->answer.pages)
+        return follow_codec(s, session_http1_resume(s, now_ns), now_ns);
     if (s->output && has_plain_left(s, SESSION_BATCH_BYTES)) {
         session_note_progress(s, bytes, now_ns);
         return seal_output(s);
