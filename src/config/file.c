@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { FILE_MAX_BYTES = 1024 * 1024, LINE_MAX_BYTES = 8 * 1024 };
 
@@ -94,21 +95,31 @@ void config_file_parse(struct span text, const char *path,
     }
 }
 
-int config_file_load(const char *path, struct config_arena *arena, struct span *ret_text)
+static bool can_be_read_again(const char *path)
 {
+    struct stat info;
+    return stat(path, &info) < 0 || S_ISREG(info.st_mode);
+}
+
+const char *config_file_load(const char *path, bool again, struct config_arena *arena,
+                             struct span *ret_text)
+{
+    if (again && !can_be_read_again(path))
+        return "it is no regular file, and a reload reads it again; name a regular file";
     FILE *file = fopen(path, "re");
     if (!file)
-        return -errno;
+        return strerror(errno);
     char *bytes = config_arena_take(arena, FILE_MAX_BYTES + 1);
     errno = 0;
     size_t len = fread(bytes, 1, FILE_MAX_BYTES + 1, file);
-    int rc = 0;
+    int error = 0;
     if (ferror(file))
-        rc = errno ? -errno : -EIO;
+        error = errno ? errno : EIO;
     else if (len > FILE_MAX_BYTES)
-        rc = -EFBIG;
+        error = EFBIG;
     fclose(file);
-    if (rc == 0)
-        *ret_text = span_of(bytes, len);
-    return rc;
+    if (error != 0)
+        return strerror(error);
+    *ret_text = span_of(bytes, len);
+    return NULL;
 }

@@ -24,9 +24,11 @@ struct config_file_handler {
     void (*setting)(void *context, struct span name, struct span value, unsigned line);
 };
 
-/* Reads the whole file into the arena. 0, or -errno (-EFBIG above a megabyte,
- * -EISDIR for a folder). */
-MUST_USE int config_file_load(const char *path, struct config_arena *arena, struct span *ret_text);
+/* Reads the whole file into the arena: NULL, or the reason why it cannot be read. `again`: a FIFO
+ * was read before, and would keep the reader waiting for another writer. So only a regular file is
+ * read. */
+MUST_USE const char *config_file_load(const char *path, bool again, struct config_arena *arena,
+                                      struct span *ret_text);
 
 /* Calls the handler for each section and setting of `text`. A line that is neither adds an error
  * to `problems`, with `path` as the name of the file. */

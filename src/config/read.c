@@ -8,7 +8,6 @@
 #include "config/store.h"
 #include "config/verify.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* ---- the file ---- */
@@ -188,15 +187,15 @@ static void handle_setting(void *context, struct span name, struct span value, u
     config_store_set(reading->store, reading->section, setting, plain, reading->folder, origin);
 }
 
-static void read_config_file(struct config_store *store, const char *path)
+static void read_config_file(struct config_store *store, const char *path, bool again)
 {
     struct span text, folder = span_text(path);
     while (folder.len > 0 && folder.at[folder.len - 1] != '/')
         folder.len--;
-    int rc = config_file_load(path, &store->arena, &text);
-    if (rc < 0) {
+    const char *reason = config_file_load(path, again, &store->arena, &text);
+    if (reason) {
         struct config_origin origin = { CONFIG_BY_FILE, path, 0 };
-        config_problem_error(&store->problems, origin, "cannot be read: %s", strerror(-rc));
+        config_problem_error(&store->problems, origin, "cannot be read: %s", reason);
         return;
     }
     struct file_reading reading = { .store = store, .path = path, .folder = folder };
@@ -320,7 +319,7 @@ struct config_store *config_read(const struct config_request *request)
     if (request->folder) /* first: it answers for all hosts that no site names */
         read_folder(store, request->folder);
     if (request->file)
-        read_config_file(store, request->file);
+        read_config_file(store, request->file, request->again);
     read_environment(store, request->environment);
     read_flags(store, request);
 

@@ -156,6 +156,12 @@ static int walk_to_folder(struct log_walk *w, const char *path)
 
 static int check_file(const struct log_walk *w, const struct stat *file)
 {
+    if (S_ISLNK(file->st_mode))
+        return refuse_entry(w, -ELOOP, "it is a link; name the file itself");
+    if (S_ISSOCK(file->st_mode))
+        return refuse_entry(w, -EINVAL,
+                            "it is a socket; for a receiver of syslog write syslog: "
+                            "before the path");
     if (!S_ISREG(file->st_mode) && !S_ISFIFO(file->st_mode) && !S_ISCHR(file->st_mode))
         return refuse_entry(w, -EINVAL, "it is no file, FIFO or character device");
     if (!is_planted(w, file) || file->st_uid == w->user)
@@ -171,16 +177,25 @@ static int check_file(const struct log_walk *w, const struct stat *file)
     return -EPERM;
 }
 
+/* Checks what stands under the last name, without opening it. -ENOENT: nothing. */
+static int judge_last(const struct log_walk *w)
+{
+    struct stat file;
+    return fstatat(w->fd, w->rest, &file, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : check_file(w, &file);
+}
+
 static int open_last(const struct log_walk *w)
 {
     struct stat file;
     int fd = openat(w->fd, w->rest, APPEND_FLAGS | O_NOFOLLOW);
     if (fd < 0 && errno == ENOENT) /* O_CREAT only now: see protected_regular in proc(5) */
         fd = openat(w->fd, w->rest, APPEND_FLAGS | O_NOFOLLOW | O_CREAT, FILE_MODE);
-    if (fd < 0 && errno == ELOOP)
-        return refuse_entry(w, -ELOOP, "it is a link; name the file itself");
-    if (fd < 0)
-        return -errno;
+    if (fd < 0) {
+        const int error = -errno;
+        const bool is_odd = error == -ELOOP || error == -ENXIO; /* a link or a socket */
+        const int judged = is_odd ? judge_last(w) : 0;
+        return judged < 0 && judged != -ENOENT ? judged : error;
+    }
     const int rc = fstat(fd, &file) < 0 ? -errno : check_file(w, &file);
     if (rc < 0)
         (void)close(fd);
@@ -203,14 +218,39 @@ static int descriptor_named(const char *path)
     return -1;
 }
 
+static struct log_walk walk_for(struct log_file_opening *opening)
+{
+    opening->why[0] = '\0';
+    return (struct log_walk){
+        .fd = -1, .user = opening->user, .why = opening->why, .why_size = sizeof(opening->why)
+    };
+}
+
+/* Closes what the walk has open, and gives an error its reason. */
+static int end_walk(const struct log_walk *w, int rc)
+{
+    if (w->fd >= 0)
+        (void)close(w->fd);
+    if (rc < 0 && w->why[0] == '\0')
+        (void)snprintf(w->why, w->why_size, "%s", strerror(-rc));
+    return rc;
+}
+
+int log_file_judge(const char *path, struct log_file_opening *opening)
+{
+    struct log_walk w = walk_for(opening);
+    if (log_message_kind(path) != LOG_MESSAGE_NONE || descriptor_named(path) >= 0)
+        return 0;
+    int rc = walk_to_folder(&w, path);
+    rc = rc < 0 ? rc : judge_last(&w);
+    return end_walk(&w, rc == -ENOENT ? 0 : rc);
+}
+
 int log_file_open(const char *path, struct log_file_opening *opening)
 {
     struct log_file_opening none = { .user = LOG_FILE_NO_USER };
     struct log_file_opening *asked = opening != NULL ? opening : &none;
-    struct log_walk w = {
-        .fd = -1, .user = asked->user, .why = asked->why, .why_size = sizeof(asked->why)
-    };
-    asked->why[0] = '\0';
+    struct log_walk w = walk_for(asked);
     int rc;
     if (log_message_kind(path) != LOG_MESSAGE_NONE) {
         rc = log_message_open(path);
@@ -229,9 +269,5 @@ int log_file_open(const char *path, struct log_file_opening *opening)
         rc = walk_to_folder(&w, path);
         rc = rc < 0 ? rc : open_last(&w);
     }
-    if (w.fd >= 0)
-        (void)close(w.fd);
-    if (rc < 0 && asked->why[0] == '\0')
-        (void)snprintf(asked->why, sizeof(asked->why), "%s", strerror(-rc));
-    return rc;
+    return end_walk(&w, rc);
 }

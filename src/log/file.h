@@ -37,3 +37,7 @@ bool log_file_is_named(const char *setting);
 /* Returns a descriptor (CLOEXEC, non-blocking), or -errno. -EPERM: the entry may have been planted.
  * `opening` may be NULL. */
 MUST_USE int log_file_open(const char *path, struct log_file_opening *opening);
+
+/* Whether log_file_open would refuse what the path names now. It opens folders only, and makes
+ * nothing. 0, also where there is no such file, or the error of log_file_open. */
+MUST_USE int log_file_judge(const char *path, struct log_file_opening *opening);

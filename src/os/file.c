@@ -167,9 +167,9 @@ int os_file_open_directory(const char *path)
     return open_once(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-bool os_file_can_enter(int directory_fd)
+bool os_file_can_enter(int directory_fd, bool lists)
 {
-    return faccessat(directory_fd, ".", X_OK, AT_EACCESS) == 0;
+    return faccessat(directory_fd, ".", lists ? X_OK | R_OK : X_OK, AT_EACCESS) == 0;
 }
 
 int os_file_open_beneath(int root_fd, const char *path)

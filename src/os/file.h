@@ -16,8 +16,9 @@ struct stat;
 /* Opens a directory to resolve paths against (O_PATH). */
 MUST_USE int os_file_open_directory(const char *path);
 
-/* Whether the effective user may open paths below the directory. */
-bool os_file_can_enter(int directory_fd);
+/* Whether the effective user may open paths below the directory and, if it `lists`, read the names
+ * in it. */
+bool os_file_can_enter(int directory_fd, bool lists);
 
 /* Opens `path` below `root_fd` for reading. The path is relative, without a leading slash; "." is
  * the root. The call does not block on a fifo or a device, and never opens a file outside the root:

@@ -16,6 +16,8 @@
 #include "server/auth.h"
 #include "server/capacity.h"
 #include "server/compression.h"
+#include "server/logs.h"
+#include "server/pidfile.h"
 #include "server/sitefiles.h"
 #include "server/stats.h"
 #include "trace/path.h"
@@ -214,8 +216,29 @@ static int report(const struct check_options *options, const struct config_store
     return status;
 }
 
-/* Adds an error for each file that a start opens to write, and cannot. Nothing is opened. A missing
- * folder is config_verify's. */
+/* Why a start cannot write a log or the pid file, with a cure; nothing is opened. A missing folder
+ * is config_verify's. False: it can. */
+static bool cannot_write(const struct config *config, enum config_setting_place place,
+                         const char *path, char *why, size_t size)
+{
+    if (place == SETTING_pid_file) {
+        const char *refusal = server_pidfile_refusal(path);
+        if (refusal) {
+            (void)snprintf(why, size, "%s", refusal);
+            return true;
+        }
+    } else {
+        const int judged = server_logs_judge(config, path, why, size);
+        if (judged < 0 && strcmp(why, strerror(-judged)) != 0)
+            return true;
+    }
+    const int rc = os_file_may_write(path);
+    (void)snprintf(why, size, "%s; give this user the right to write there, or choose another file",
+                   strerror(-rc));
+    return rc != 0 && rc != -ENOENT;
+}
+
+/* Adds an error for each file that a start opens to write, and cannot. */
 static void check_written(struct config_store *store)
 {
     const struct config *config = config_read_result(store);
@@ -226,17 +249,12 @@ static void check_written(struct config_store *store)
                   { SETTING_access_log, config->access_log },
                   { SETTING_pid_file, config->pid_file } };
     for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        char text[PATH_MAX + 256];
+        char text[PATH_MAX + 512], why[256];
         const char *path = files[i].path;
-        if (!path || !log_file_is_named(path) || log_message_kind(path) != LOG_MESSAGE_NONE)
+        if (!path || !log_file_is_named(path) || log_message_kind(path) != LOG_MESSAGE_NONE ||
+            !cannot_write(config, files[i].place, path, why, sizeof(why)))
             continue;
-        const int rc = os_file_may_write(path);
-        if (rc == 0 || rc == -ENOENT)
-            continue;
-        snprintf(text, sizeof(text),
-                 "cannot write %s: %s; give this user the right to write there, or choose another "
-                 "file",
-                 path, strerror(-rc));
+        snprintf(text, sizeof(text), "cannot write %s: %s", path, why);
         config_read_add_error(store, files[i].place, text);
     }
 }

@@ -24,6 +24,7 @@ struct site_folder {
     unsigned index; /* of the path, for a setting of paths */
     const char *path;
     int fd;
+    bool lists; /* the workers read its names, too */
 };
 
 /* Writes the name of something in the folder that the workers read: 0 is the folder itself, and
@@ -39,6 +40,12 @@ static bool name_part(const struct site_folder *folder, unsigned number, char na
     return number == 0 || (folder->place != SETTING_root && status <= STATUS_LAST);
 }
 
+/* The permissions that every user must have. */
+static mode_t needed_by(const struct site_folder *folder, unsigned number)
+{
+    return number > 0 ? S_IROTH : folder->lists ? S_IXOTH | S_IROTH : S_IXOTH;
+}
+
 /* Whether every user has the right that the workers need. Then no lookup of the user's groups is
  * necessary, which may open sockets. */
 static bool is_open_to_all(const struct site_folder *folder)
@@ -47,7 +54,7 @@ static bool is_open_to_all(const struct site_folder *folder)
     struct stat info;
     for (unsigned i = 0; name_part(folder, i, name); i++)
         if (fstatat(folder->fd, name, &info, 0) == 0 &&
-            (info.st_mode & (i == 0 ? S_IXOTH : S_IROTH)) == 0)
+            (info.st_mode & needed_by(folder, i)) != needed_by(folder, i))
             return false;
     return true;
 }
@@ -58,7 +65,9 @@ static unsigned check_folder(const struct site_folder *folder, const char *user)
 {
     char name[PART_MAX], origin[CONFIG_ORIGIN_MAX];
     for (unsigned i = 0; name_part(folder, i, name); i++) {
-        if (faccessat(folder->fd, name, i == 0 ? X_OK : R_OK, AT_EACCESS) == 0 || errno == ENOENT)
+        const bool good = i == 0 ? os_file_can_enter(folder->fd, folder->lists)
+                                 : faccessat(folder->fd, name, R_OK, AT_EACCESS) == 0;
+        if (good || errno == ENOENT)
             continue;
         config_read_site_origin(folder->store, folder->site, folder->place, folder->index, origin);
         fprintf(stderr,
@@ -108,8 +117,9 @@ static size_t add_site(struct site_folder *folders, size_t count, const struct c
                        unsigned number)
 {
     const struct config_site *site = &config_read_result(store)->sites[number];
-    struct site_folder folder = { store, number, SETTING_root, 0, site->root, -1 };
+    struct site_folder folder = { store, number, SETTING_root, 0, site->root, -1, site->listing };
     count = add_folder(folders, count, folder);
+    folder.lists = false;
     folder.place = SETTING_error_pages;
     folder.path = site->error_pages;
     count = add_folder(folders, count, folder);

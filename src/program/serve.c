@@ -50,9 +50,11 @@ static bool can_report_ready(int ready_fd)
     return false;
 }
 
-static struct config_store *read_configuration(void *request)
+static struct config_store *read_again(void *request)
 {
-    return program_configuration_read(request);
+    struct config_request again = *(const struct config_request *)request;
+    again.again = true;
+    return program_configuration_read(&again);
 }
 
 static int serve(const struct program_serve_options *options, const char *file, const char *folder)
@@ -69,7 +71,7 @@ static int serve(const struct program_serve_options *options, const char *file, 
     struct server_master_launch launch = {
         .ready_fd = options->ready_fd,
         .quiet = options->quiet,
-        .read = read_configuration,
+        .read = read_again,
         .context = &request,
     };
     return server_master_run(store, &launch);

@@ -58,6 +58,15 @@ static const char *cure_of(const struct log_file_opening *opening, int error, co
     return strcmp(opening->why, strerror(-error)) == 0 ? cure : "";
 }
 
+int server_logs_judge(const struct config *config, const char *path, char *why, size_t size)
+{
+    struct log_file_opening opening = opening_for(config);
+    const int rc = log_file_judge(path, &opening);
+    if (rc < 0)
+        snprintf(why, size, "%s", opening.why);
+    return rc;
+}
+
 /* Standard error that systemd has connected to its journal is a stream that all processes share.
  * Entries of the journal are better: each process has its own socket, and each line a severity. */
 static int open_error(struct server_logs *logs, const char *setting,

@@ -34,6 +34,11 @@ MUST_USE int server_logs_open(struct server_logs *logs, const struct config_stor
                               size_t size);
 void server_logs_close(struct server_logs *logs);
 
+/* Whether server_logs_open would refuse what the path of a log names now. Nothing is opened but
+ * folders. 0, or -errno with a sentence in `why`. */
+MUST_USE int server_logs_judge(const struct config *config, const char *path, char *why,
+                               size_t size);
+
 /* Makes the error log the one of this process, if it is open and not in use yet. */
 void server_logs_use_error(struct server_logs *logs);
 

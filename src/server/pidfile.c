@@ -45,12 +45,39 @@ static bool is_at(const struct server_pidfile *file, const char *path)
 
 /* A file with another name may be another user's choice: a link to a file that this user can
  * write. */
+static int judge_kind(const struct stat *file)
+{
+    return S_ISLNK(file->st_mode)    ? -ELOOP
+           : !S_ISREG(file->st_mode) ? -EINVAL
+           : file->st_nlink > 1      ? -EMLINK
+                                     : 0;
+}
+
 static int check_pidfile(int fd)
 {
     struct stat info;
-    if (fstat(fd, &info) < 0)
-        return -errno;
-    return !S_ISREG(info.st_mode) ? -EINVAL : info.st_nlink > 1 ? -EMLINK : 0;
+    return fstat(fd, &info) < 0 ? -errno : judge_kind(&info);
+}
+
+/* NULL: the error is none of judge_kind. */
+static const char *refusal_of(int error)
+{
+    switch (error) {
+    case -ELOOP:
+        return "it is a link; name the file itself";
+    case -EINVAL:
+        return "it is no regular file; choose another file";
+    case -EMLINK:
+        return "it has a second name (a hard link), so another user may have planted it; remove it";
+    default:
+        return NULL;
+    }
+}
+
+const char *server_pidfile_refusal(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 ? refusal_of(judge_kind(&info)) : NULL;
 }
 
 /* A descriptor of the file, locked by this process or by the predecessor; -EAGAIN if the file was
@@ -90,11 +117,8 @@ static int open_pidfile(struct server_pidfile *file, const struct config_store *
                  "%sthe pid file %s belongs to process %d, which is running: stop that process, or "
                  "choose another file with --pid-file",
                  label, path, (int)lock.l_pid);
-    else if (fd == -EMLINK)
-        snprintf(why, size,
-                 "%scannot use the pid file %s: it has a second name (a hard link), so another "
-                 "user may have planted it; remove it",
-                 label, path);
+    else if (refusal_of(fd) != NULL)
+        snprintf(why, size, "%scannot use the pid file %s: %s", label, path, refusal_of(fd));
     else if (fd < 0)
         snprintf(why, size,
                  "%scannot open the pid file %s: %s; give this user the right to write there, or "

@@ -32,6 +32,10 @@ struct server_pidfiles {
 MUST_USE int server_pidfile_prepare(struct server_pidfiles *files, const struct config_store *store,
                                     pid_t predecessor, char *why, size_t size);
 
+/* Why what stands under the path now cannot be the pid file: a sentence with the cure, or NULL. It
+ * opens nothing. */
+const char *server_pidfile_refusal(const char *path);
+
 /* The generation that names `path` serves: its file becomes the one in use and gets this process's
  * id, and an earlier file is removed. A write error is logged. */
 void server_pidfile_commit(struct server_pidfiles *files, const char *path);

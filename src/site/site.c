@@ -358,7 +358,7 @@ static int fallback_is_file(const struct site *site)
 
 bool site_can_read(const struct site *site)
 {
-    return os_file_can_enter(site->root_fd);
+    return os_file_can_enter(site->root_fd, site->options->listing);
 }
 
 /* Opens the folders of error pages: that of the site, and those of its paths. */

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -168,6 +169,42 @@ def test_a_file_that_a_start_cannot_write_is_an_error(folder: Path, setting: str
     assert check("site/hello.txt").returncode == 0
     assert check("new").returncode == 0
     assert not (folder / "new").exists(), "a check has made a file"
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind", "reason"),
+    [
+        ("access-log", "link", "it is a link; name the file itself"),
+        ("error-log", "link", "it is a link; name the file itself"),
+        ("pid-file", "link", "it is a link; name the file itself"),
+        ("access-log", "socket", "it is a socket; for a receiver of syslog write syslog: before "),
+        ("pid-file", "fifo", "it is no regular file; choose another file"),
+        ("pid-file", "second name", "it has a second name (a hard link), so another user may "),
+    ],
+)
+def test_a_start_and_a_check_refuse_the_same_files(
+    folder: Path, setting: str, kind: str, reason: str
+) -> None:
+    path = folder / "written"
+    (folder / "there").touch()
+    with socket.socket(socket.AF_UNIX) as made:
+        if kind == "link":
+            path.symlink_to(folder / "there")
+        elif kind == "socket":
+            made.bind(str(path))
+        elif kind == "fifo":
+            os.mkfifo(path)
+        else:
+            path.hardlink_to(folder / "there")
+    (folder / "weir.conf").write_text(
+        f"[server]\nlisten = 127.0.0.1:0\n{setting} = written\n[site a]\nroot = site\n"
+    )
+    checked = weir("check", "weir.conf", cwd=folder)
+    assert checked.returncode == 1
+    assert f"weir.conf:3: error: {setting}: cannot write written: {reason}" in checked.stderr
+    served = weir("serve", "-c", "weir.conf", cwd=folder)
+    assert served.returncode == 1
+    assert f"written: {reason}" in served.stderr
 
 
 def test_paths_are_shown_without_dots(folder: Path) -> None:

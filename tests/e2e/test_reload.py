@@ -175,7 +175,7 @@ def test_the_arenas_of_ended_workers_are_used_again(
     assert arenas(running.master) <= 3 * workers + 3
 
 
-@pytest.mark.parametrize("how", ["syntax", "root", "log", "address", "worker"])
+@pytest.mark.parametrize("how", ["syntax", "fifo", "root", "log", "address", "worker"])
 def test_an_invalid_configuration_changes_nothing(
     server: ServerFactory, conf: Path, site: Path, how: str, tmp_path: Path
 ) -> None:
@@ -188,6 +188,10 @@ def test_an_invalid_configuration_changes_nothing(
             case "syntax":
                 write(conf, site, "listen = 127.0.0.1:0\nno-such-setting = 1")
                 expected = f"{conf}:3: error: unknown setting `no-such-setting`"
+            case "fifo":  # it would wait for another writer
+                conf.unlink()
+                os.mkfifo(conf)
+                expected = f"{conf}: error: cannot be read: it is no regular file, and a reload"
             case "root":
                 write(conf, tmp_path / "nowhere")
                 expected = f"{conf}:4: error: root: `{tmp_path}/nowhere` cannot be served"

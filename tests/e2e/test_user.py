@@ -89,11 +89,17 @@ def test_a_site_below_a_closed_folder_is_served(
 
 
 @one_model
-def test_a_site_that_the_user_cannot_read_is_a_warning(server: ServerFactory, site: Path) -> None:
-    site.chmod(0o700)
-    running = server()
+@pytest.mark.parametrize(("mode", "status"), [(0o700, 403), (0o711, 200)])
+def test_a_site_that_the_user_cannot_read_is_a_warning(
+    server: ServerFactory, site: Path, mode: int, status: int
+) -> None:
+    """To list a folder is another right than to open the files in it."""
+    (site / "index.html").unlink()
+    site.chmod(mode)
+    running = server("--listing", "on")
     with connect(running.address) as connection:
-        assert connection.get("/hello.txt").status == 403
+        assert connection.get("/hello.txt").status == status
+        assert connection.get("/").status == 403
     (line,) = [line for line in running.messages().splitlines() if "cannot read" in line]
     assert f"user {default_user()} cannot read {site}" in line
     assert "--user" in line
@@ -127,6 +133,11 @@ def test_a_check_refuses_what_the_user_cannot_read(
     ]
     assert "ok" not in refused.stdout
     assert check("--user", "root").returncode == 0
+    if setting == "root = site":
+        site.chmod(0o711)
+        assert check().returncode == 0
+        (folder / "weir.conf").write_text("\n".join([*lines, "listing = on"]) + "\n")
+        assert check().stderr == refused.stderr
 
 
 @one_model
