@@ -83,7 +83,10 @@ static const struct advice {
       "the rules for a path stand under a line [path PATTERN], such as [path /images/**]" },
     { "expires", "write `cache-control = VALUE` under [path PATTERN]" },
     { "return", "write `redirect = STATUS TARGET` or `status = STATUS` under [path PATTERN]" },
-    { "alias", "write `rewrite = TARGET` under [path PATTERN]" },
+    { "alias",
+      "weir serves no folder outside of a root; make it the root of another [site], or mount it "
+      "below the root (mount --bind); for a path below the root write `rewrite = TARGET` under "
+      "[path PATTERN]" },
     { "include", "all settings stand in one file" },
     { "file_server", "weir always serves files; write `root = DIR` under [site NAME]" },
     { "server.modules", "nothing has to be loaded; remove the line" },

@@ -85,7 +85,7 @@ const char *config_setting_default(const struct config_setting *setting);
 /* The words that the kind allows, NULL at the end; NULL: any text. */
 const char *const *config_setting_choices(enum config_kind kind);
 
-/* The placeholder for the value in a usage line: "SIZE", "on|off". */
+/* The placeholder for the value in a file or a usage line: "SIZE", "on|off". */
 const char *config_setting_placeholder(const struct config_setting *setting);
 
 enum config_type config_setting_type(enum config_kind kind);

@@ -105,8 +105,8 @@ static bool read_splat(struct reading *r)
         return add_two_stars(r, SPAN("*"), SPAN("/**"));
     if (begins && !memchr(behind.at, '/', behind.len))
         return add_two_stars(r, SPAN("**"), SPAN("/*"));
-    return refuse_sitepath(r, "has a `*` within a segment, and segments behind it, which is not "
-                              "supported");
+    return refuse_sitepath(r, "has a `*` where none is supported; it can be at the end, a whole "
+                              "segment, or at the beginning of the last segment");
 }
 
 static bool read_escaped(struct reading *r)

@@ -30,6 +30,12 @@ static bool read_flag(void *into, const struct option *option, const char *value
     return true;
 }
 
+/* A shell would make two words of a field. In a file its value has no quotes. */
+static const char *placeholder_of(const struct config_setting *setting)
+{
+    return setting->kind == CONFIG_HEADER ? "'NAME: VALUE'" : config_setting_placeholder(setting);
+}
+
 void program_configuration_init(void)
 {
     size_t count = 0;
@@ -38,7 +44,7 @@ void program_configuration_init(void)
         if (config_setting_has_flag(setting))
             program_configuration_flags[count++] = (struct option){
                 .name = setting->name,
-                .placeholder = config_setting_placeholder(setting),
+                .placeholder = placeholder_of(setting),
                 .sentence = setting->sentence,
                 .kind = setting->kind == CONFIG_SWITCH ? OPTION_SWITCH : OPTION_READ,
                 .read = read_flag,

@@ -415,6 +415,20 @@ static void warns_of_values_that_are_rarely_intended(void **state)
                     "it\n");
 }
 
+static void hints_show_what_a_file_accepts(void **state)
+{
+    (void)state;
+    assert_problems(
+        "[site a]\nroot = site\nadd_header X b;\nheader X: b\nalias /data/files/;\n",
+        "weir.conf:3: error: `add_header` is called `header` here; write `header = NAME: VALUE` "
+        "under [site NAME]\n"
+        "weir.conf:4: error: a value follows `=`, and no `;` ends it; write `header = NAME: "
+        "VALUE`\n"
+        "weir.conf:5: error: there is no `alias` here; weir serves no folder outside of a root; "
+        "make it the root of another [site], or mount it below the root (mount --bind); for a "
+        "path below the root write `rewrite = TARGET` under [path PATTERN]\n");
+}
+
 static void hints_how_to_write_lines_of_other_servers(void **state)
 {
     (void)state;
@@ -749,6 +763,7 @@ int main(void)
         cmocka_unit_test(warns_of_a_network_that_is_written_as_an_address_of_it),
         cmocka_unit_test(a_setting_of_server_and_paths_belongs_to_the_paths_of_a_site),
         cmocka_unit_test(warns_of_values_that_are_rarely_intended),
+        cmocka_unit_test(hints_show_what_a_file_accepts),
         cmocka_unit_test(hints_how_to_write_lines_of_other_servers),
         cmocka_unit_test(a_message_about_a_value_begins_with_its_place),
         cmocka_unit_test(warns_of_a_home_folder_and_of_misspelt_variables),

@@ -456,8 +456,8 @@ static void reports_the_lines_of_headers_that_cannot_be_used(void **state)
         "13: use the setting `server-header` for the field Server\n"
         "14: a line with `!` has the name of a field alone\n"
         "15: the path has a space; write %20\n"
-        "16: the path `/x*y/z` has a `*` within a segment, and segments behind it, which is not "
-        "supported\n");
+        "16: the path `/x*y/z` has a `*` where none is supported; it can be at the end, a whole "
+        "segment, or at the beginning of the last segment\n");
     assert_fields(&w, "/page", false, "X-Good: 1\r\n");
     assert_fields(&w, "/secret", false, "");
     end_world(&w);
