@@ -272,14 +272,17 @@ static int check(const struct check_options *options, const char *file, const ch
     return status;
 }
 
-/* Whether the path to explain is the first of two arguments: there is no such file, and the other
- * one is a file or cannot be a path. */
+/* Whether the path to explain is the first of two arguments. The second one is no path if it has no
+ * slash at its beginning. If it has one, it must be a file, and the first one must not exist. */
 static bool is_path_first(const struct option_list *arguments)
 {
     struct stat info;
-    return arguments->count == 2 && stat(arguments->at[0], &info) < 0 &&
-           (arguments->at[1][0] != '/' ||
-            (stat(arguments->at[1], &info) == 0 && S_ISREG(info.st_mode)));
+    if (arguments->count != 2 || arguments->at[0][0] != '/')
+        return false;
+    const bool exists = stat(arguments->at[0], &info) == 0;
+    if (stat(arguments->at[1], &info) < 0)
+        return !exists && arguments->at[1][0] != '/';
+    return arguments->at[1][0] != '/' || (!exists && S_ISREG(info.st_mode));
 }
 
 /* Takes the path to explain from the end of the arguments. A single argument that is a file or a
@@ -347,7 +350,10 @@ const struct program_command program_check = {
             "cure, for a start by the same user: a file that this user cannot read is an\n"
             "error. So is a log or a pid file that it cannot write, and a folder or an error\n"
             "page that the user of the workers cannot read. It opens no socket and writes no\n"
-            "file. Settings may follow as for `weir serve`, and are tested too. For each\n"
+            "file. So it does not find an address that this machine lacks, a port that is in\n"
+            "use or needs privileges, or a log socket that no program receives from.\n"
+            "\n"
+            "Settings may follow as for `weir serve`, and are tested too. For each\n"
             "certificate it says whether the key belongs to it, which hosts it lacks, and\n"
             "when it ends. It says where files are not compressed although `compress` is on,\n"
             "and which lines of `_headers` and `_redirects` cannot be used. With --explain\n"

@@ -221,6 +221,25 @@ def test_paths_are_shown_without_dots(folder: Path) -> None:
     assert f"`{folder}/nowhere` cannot be served" in done.stderr
 
 
+def test_a_path_to_explain_stands_before_or_behind_what_is_checked(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "paths.conf").write_text("[site a]\nroot = site\n[path /**]\nstatus = 410\n")
+    for path in ("/no/such/file", str(tmp_path)):  # a path of a request can be one of the disk, too
+        behind = weir("check", "paths.conf", "--explain", path, cwd=folder)
+        before = weir("check", "--explain", path, "paths.conf", cwd=folder)
+        assert (before.returncode, before.stderr) == (0, "")
+        assert before.stdout == behind.stdout
+        assert f"path {path}\n" in before.stdout
+        assert "[path /**]; answers with 410" in before.stdout
+        assert weir("check", "--explain", path, "site", cwd=folder).returncode == 0
+    two = weir("check", str(folder / "paths.conf"), "--explain", "style.css", cwd=folder)
+    assert two.returncode == 2
+    assert (
+        "`style.css` is one argument too many; a path to explain begins with a slash" in two.stderr
+    )
+
+
 def test_a_folder_is_explained_as_it_would_be_served(folder: Path) -> None:
     done = weir("check", "site", "--explain", "--hidden", cwd=folder)
     assert done.returncode == 0
