@@ -149,14 +149,24 @@ static void begin_counting(struct load_thread *thread)
     thread->cpu_system_ns = ns_of(usage.ru_stime);
 }
 
+/* How many of `due` requests --requests still allows. No other thread gets these. */
+static uint64_t take_from_quota(struct load_thread *thread, uint64_t due)
+{
+    if (thread->plan->requests == 0)
+        return due;
+    uint64_t asked = atomic_fetch_add(&thread->shared->quota[thread->step].asked, due);
+    uint64_t left = asked < thread->shared->requests ? thread->shared->requests - asked : 0;
+    return due < left ? due : left;
+}
+
 /* Requests that were overdue at the start of the measured time count only if they are sent in it.
- * So `requests` and `unsent` add up to the rate times the measured time. */
+ * So `requests` and `unsent` add up to the rate times the measured time, or to --requests. */
 static uint64_t count_unsent(struct load_thread *thread, uint64_t until_ns)
 {
     if (!thread->has_arrivals)
         return 0;
     uint64_t overdue = load_schedule_arrivals_pass(&thread->arrivals, until_ns);
-    return overdue > thread->overdue ? overdue - thread->overdue : 0;
+    return take_from_quota(thread, overdue > thread->overdue ? overdue - thread->overdue : 0);
 }
 
 static void end_counting(struct load_thread *thread)
@@ -331,6 +341,14 @@ bool load_thread_admits(struct load_thread *thread, bool *ret_counted)
     return *ret_counted;
 }
 
+/* After the last of --requests, the arrivals of the step end: no request is due any more. */
+static bool ends_arrivals(const struct load_thread *thread)
+{
+    const struct load_shared *shared = thread->shared;
+    return thread->plan->requests > 0 && thread->phase == LOAD_PHASE_MEASURE &&
+           atomic_load(&shared->quota[thread->step].asked) >= shared->requests;
+}
+
 void load_thread_ended(struct load_thread *thread)
 {
     struct load_shared *shared = thread->shared;
@@ -357,8 +375,14 @@ static void serve_due_users(struct load_thread *thread)
     }
     struct load_user *user;
     while (thread->has_arrivals &&
-           load_schedule_arrivals_due_ns(&thread->arrivals) <= thread->now_ns &&
-           (user = load_user_take_free(thread))) {
+           load_schedule_arrivals_due_ns(&thread->arrivals) <= thread->now_ns) {
+        if (ends_arrivals(thread)) {
+            thread->has_arrivals = false;
+            break;
+        }
+        user = load_user_take_free(thread);
+        if (!user)
+            break;
         uint64_t due_ns = load_schedule_arrivals_due_ns(&thread->arrivals);
         load_schedule_arrivals_take(&thread->arrivals);
         thread->now_ns = os_clock_now_ns();

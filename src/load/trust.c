@@ -181,6 +181,30 @@ static void judge_generator(struct load_verdict *verdict, const struct load_run 
               (unsigned long long)outcome->error[LOAD_no_port]);
 }
 
+/* With --requests all are sent at last. The last one was due at the end of `planned_ns`. If a user
+ * was free then, it was sent soon after, and had its answer within the time of the slowest one. */
+static void judge_rate(struct load_verdict *verdict, const struct load_run *run,
+                       const struct load_outcome *outcome, const struct load_derived *d)
+{
+    double requests = (double)outcome->requests, rate = outcome->step.rate;
+    if (run->plan->loop != LOAD_OPEN || run->plan->requests == 0 || rate <= 0 ||
+        d->failed > d->refusals)
+        return;
+    uint64_t slowest_ns = outcome->response.most_ns > outcome->longest_wait_ns
+                              ? outcome->response.most_ns
+                              : outcome->longest_wait_ns;
+    double planned_ns = (requests + (run->plan->poisson ? 4 * sqrt(requests) : 0)) / rate * 1e9;
+    double most_ns = planned_ns * (1 + unsent_share_max) + (double)slowest_ns +
+                     (double)outcome->connect.most_ns + (double)outcome->handshake.most_ns +
+                     (double)outcome->lag.most_ns;
+    if ((double)outcome->measured_ns > most_ns)
+        doubt(verdict, LOAD_DOUBT_unsent,
+              "%.0f requests took %s. At the requested rate they take %s at most, with the slowest "
+              "answer.",
+              requests, load_format_time((double)outcome->measured_ns).text,
+              load_format_time(most_ns).text);
+}
+
 static void judge_schedule(struct load_verdict *verdict, const struct load_run *run,
                            const struct load_outcome *outcome, const struct load_derived *d)
 {
@@ -323,6 +347,7 @@ void load_trust_judge(const struct load_run *run, const struct load_outcome *out
     *ret_verdict = (struct load_verdict){ 0 };
     struct load_derived d = load_trust_derive(run, outcome);
     judge_generator(ret_verdict, run, outcome, &d);
+    judge_rate(ret_verdict, run, outcome, &d);
     judge_schedule(ret_verdict, run, outcome, &d);
     if (outcome->answers == 0) {
         judge_silence(ret_verdict, outcome, &d);

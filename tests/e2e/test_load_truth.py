@@ -9,12 +9,17 @@ generators.
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.e2e import metronome
-from tests.e2e.loading import INVALID, step_of, weir_load
+from tests.e2e.loading import INVALID, result_of, step_of, weir_load
+from tests.e2e.misbehaving import Peer, misbehaving, ok
+from tests.e2e.running import WEIR
+from tests.waiting import LIMIT_S
 
 MS = 1_000_000
 
@@ -61,3 +66,39 @@ def test_a_rate_that_cannot_be_kept_gives_one_consistent_count(tmp_path: Path) -
     said = " ".join(report.split())
     assert f"{unsent} of {sent + unsent} requests that were due were not sent" in said
     assert "since due The time from when a request was due" in said
+
+
+def test_no_request_is_due_after_the_last_one() -> None:
+    """The first answer of each connection takes as long as 400 requests at this rate."""
+
+    def behave(peer: Peer) -> None:
+        while True:
+            peer.request()
+            peer.wait(0 if peer.requests > 1 else 0.8)
+            peer.send(ok())
+
+    words = ("--users", "60", "--rate", "500,500", "--requests", "40", "--threads", "2")
+    with misbehaving(behave) as server:
+        steps = result_of(server.url, *words)["steps"]
+    assert [(step["requests"], step["unsent"]) for step in steps] == [(40, 0), (40, 0)]
+    assert all(step["lag"]["count"] <= 42 for step in steps)  # each thread may try one more
+
+
+def test_an_interrupted_run_has_at_most_the_given_requests() -> None:
+    """One user waits for its answer, and 100 requests a second are due meanwhile."""
+
+    def silent(peer: Peer) -> None:
+        peer.request()
+        peer.wait(0.5)
+        load.send_signal(signal.SIGINT)
+        peer.wait_for_close()
+
+    with misbehaving(silent) as server:
+        words = ("--users", "1", "--rate", "100", "--requests", "5", "--json")
+        load = subprocess.Popen(
+            [WEIR, "load", server.url, *words], stdout=subprocess.PIPE, text=True
+        )
+        out, _ = load.communicate(timeout=LIMIT_S)
+    (step,) = json.loads(out)["steps"]
+    assert step["requests"] == 1
+    assert 0 < step["unsent"] <= 4

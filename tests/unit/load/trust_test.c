@@ -306,6 +306,36 @@ static void doubts_unsent_requests(void **state)
     fixture_done(f);
 }
 
+/* With --requests none is left unsent, but they may take longer than the rate allows. */
+static void doubts_requests_that_took_longer_than_the_rate_allows(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_outcome *outcome = &f->outcomes[0];
+    f->plan.loop = LOAD_OPEN;
+    f->plan.requests = outcome->requests = 40000;
+    outcome->step.rate = 4000; /* 10 s */
+    for (unsigned i = 0; i < 40000; i++)
+        load_durations_add(&outcome->intended, 40000000);
+    uint64_t slow_ns = outcome->response.most_ns + outcome->lag.most_ns;
+    outcome->measured_ns = UINT64_C(10100000000) + slow_ns;
+    assert_true(doubts_none(f));
+    outcome->measured_ns += 2;
+    assert_true(doubts_only(f, LOAD_DOUBT_unsent));
+    assert_string_equal(judge(f).reason[LOAD_DOUBT_unsent],
+                        "40000 requests took 10.1 s. At the requested rate they take 10.1 s at "
+                        "most, with the slowest answer.");
+    f->plan.poisson = true; /* 800 more */
+    assert_true(doubts_none(f));
+    f->plan.poisson = false;
+    outcome->longest_wait_ns = outcome->response.most_ns + 2; /* of a run that was interrupted */
+    assert_true(doubts_none(f));
+    outcome->longest_wait_ns = 0;
+    outcome->error[LOAD_response_timeout] = 1; /* its time is not known */
+    assert_false(judge(f).doubted[LOAD_DOUBT_unsent]);
+    fixture_done(f);
+}
+
 static void doubts_runs_that_started_apart(void **state)
 {
     (void)state;
@@ -473,6 +503,7 @@ int main(void)
         cmocka_unit_test(notes_bytes_that_belong_to_no_answer),
         cmocka_unit_test(notes_requests_that_wait_longer_than_any_answer_took),
         cmocka_unit_test(doubts_unsent_requests),
+        cmocka_unit_test(doubts_requests_that_took_longer_than_the_rate_allows),
         cmocka_unit_test(doubts_runs_that_started_apart),
         cmocka_unit_test(doubts_a_merged_run_that_was_interrupted),
         cmocka_unit_test(notes_refused_tickets),
