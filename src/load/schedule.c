@@ -137,6 +137,17 @@ void load_schedule_arrivals_init(struct load_arrivals *arrivals, double rate, un
     set_next_arrival(arrivals);
 }
 
+void load_schedule_arrivals_begin(struct load_arrivals *arrivals, const struct load_plan *plan,
+                                  size_t step, unsigned thread, uint64_t from_ns)
+{
+    uint64_t stream = (uint64_t)1 << 40 | step << 20 | plan->shard << 10;
+    struct load_random random =
+        load_schedule_random_of(plan->seed, stream ^ (uint64_t)thread << 50);
+    load_schedule_arrivals_init(arrivals, plan->steps[step].rate * plan->shards,
+                                thread * plan->shards + plan->shard, plan->threads * plan->shards,
+                                plan->poisson, random, from_ns);
+}
+
 void load_schedule_arrivals_take(struct load_arrivals *arrivals)
 {
     set_next_arrival(arrivals);

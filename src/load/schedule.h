@@ -62,7 +62,7 @@ struct load_arrivals {
     double gap_ns; /* the mean */
     double at_ns;  /* the next one, counted from from_ns */
     uint64_t count;
-    double phase; /* evenly spaced: the place of this thread among all */
+    double phase; /* evenly spaced: the place of this thread among those of all shards */
     bool poisson;
     struct load_random random;
 };
@@ -71,6 +71,11 @@ struct load_arrivals {
 void load_schedule_arrivals_init(struct load_arrivals *arrivals, double rate, unsigned index,
                                  unsigned of, bool poisson, struct load_random random,
                                  uint64_t from_ns);
+
+/* The arrivals of a thread in step number `step` of a plan: one part among those of all threads and
+ * shards. */
+void load_schedule_arrivals_begin(struct load_arrivals *arrivals, const struct load_plan *plan,
+                                  size_t step, unsigned thread, uint64_t from_ns);
 
 static inline uint64_t load_schedule_arrivals_due_ns(const struct load_arrivals *arrivals)
 {

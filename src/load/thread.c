@@ -256,11 +256,8 @@ static void begin_step(struct load_thread *thread)
     thread->tally.portion->step = thread->tally.slice->step = thread->step;
     thread->active = (uint32_t)load_schedule_share(step->users, thread->index, plan->threads);
     if (plan->loop == LOAD_OPEN) {
-        uint64_t stream = (uint64_t)1 << 40 | thread->step << 20 | plan->shard << 10;
-        load_schedule_arrivals_init(
-            &thread->arrivals, step->rate, thread->index, plan->threads, plan->poisson,
-            load_schedule_random_of(plan->seed, stream ^ (uint64_t)thread->index << 50),
-            thread->step_ns);
+        load_schedule_arrivals_begin(&thread->arrivals, plan, thread->step, thread->index,
+                                     thread->step_ns);
         thread->has_arrivals = true;
     }
     if (plan->warmup_ns > 0) /* else the users start with the measured time */

@@ -193,6 +193,30 @@ static void arrivals_keep_their_rate(void **state)
     assert_near(squares / DRAWS - mean * mean, 1e12, 0.03);
 }
 
+/* Each machine has its part of the rate. Together they are as even as one machine. */
+static void the_arrivals_of_shards_interleave(void **state)
+{
+    (void)state;
+    enum { THREADS = 2, SHARDS = 3, EACH = 1000 };
+    struct load_step step = { .rate = 200 }; /* of one shard */
+    bool due_at[THREADS * SHARDS * EACH] = { false };
+    for (unsigned part = 0; part < THREADS * SHARDS; part++) {
+        struct load_plan plan = {
+            .steps = &step, .threads = THREADS, .shard = part % SHARDS, .shards = SHARDS
+        };
+        struct load_arrivals arrivals;
+        load_schedule_arrivals_begin(&arrivals, &plan, 0, part / SHARDS, 5000);
+        for (unsigned i = 0; i < EACH; i++) {
+            double place = (double)(load_schedule_arrivals_due_ns(&arrivals) - 5000) * 600 / 1e9;
+            size_t at = (size_t)(place + 0.5);
+            assert_true(at < THREADS * SHARDS * EACH && !due_at[at]);
+            assert_true(place + 0.001 > (double)at && place < (double)at + 0.001);
+            due_at[at] = true;
+            load_schedule_arrivals_take(&arrivals);
+        }
+    }
+}
+
 static void shares_add_up(void **state)
 {
     (void)state;
@@ -216,6 +240,7 @@ int main(void)
         cmocka_unit_test(chooses_by_weight_and_by_zipf),
         cmocka_unit_test(passed_arrivals_are_counted),
         cmocka_unit_test(arrivals_keep_their_rate),
+        cmocka_unit_test(the_arrivals_of_shards_interleave),
         cmocka_unit_test(shares_add_up),
     };
     return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
