@@ -39,7 +39,9 @@ void load_answer_count(struct load_thread *thread, const struct load_user *user,
                        const struct load_asked *asked, const struct load_answer *answer)
 {
     const struct load_plan *plan = thread->plan;
-    if (plan->verify != LOAD_VERIFY_NOT && !equals_first_body(thread, answer, asked->target)) {
+    /* An error page has another body, and is counted by its status. */
+    if (plan->verify != LOAD_VERIFY_NOT && answer->status < 400 &&
+        !equals_first_body(thread, answer, asked->target)) {
         load_tally_error(&thread->tally,
                          plan->verify == LOAD_VERIFY_LENGTH ? LOAD_wrong_length : LOAD_wrong_body);
         thread->away_ns += (int64_t)(thread->now_ns - asked->sent_ns);

@@ -33,8 +33,9 @@ extern const struct load_shown load_shown[LOAD_SHOWN];
         "other clients would have sent meanwhile are not added (coordinated omission).") \
     LOAD_WORD( \
         failed, "failed requests", \
-        "Requests without a whole answer, and answers with a status of 400 or above, among all " \
-        "that ended in the measured time.") \
+        "Requests without a whole and right answer, and answers with a status of 400 or above, " \
+        "among all that ended in the measured time. --verify compares bodies: an answer is " \
+        "right if its body is that of the first answer of its URL.") \
     LOAD_WORD( \
         since_due, "since due", \
         "The time from when a request was due to the last byte of its answer. It includes the " \

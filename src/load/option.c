@@ -380,7 +380,8 @@ const struct option load_option_table[] = {
       "https: a user's later connections resume its session, as those of browsers do, or make a "
       "full handshake (default resume)",
       LOAD_READ(read_tls) },
-    { "verify", 0, "length|hash", "compare each body with the first one of its URL",
+    { "verify", 0, "length|hash",
+      "compare each body with the first one of its URL, except those of error pages",
       LOAD_READ(read_verify) },
     { "source", 0, "LIST", "local addresses to connect from, in turn; each has 28,000 ports",
       LOAD_READ(read_source) },

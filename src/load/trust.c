@@ -265,8 +265,8 @@ static void judge_failures(struct load_verdict *verdict, const struct load_outco
               (unsigned long long)d->refusals);
     else if (d->failed > 0)
         doubt(verdict, many ? LOAD_DOUBT_failed : LOAD_DOUBT_some_failed,
-              "%llu of %llu requests (%s): %llu without a whole answer, %llu with a status of 400 "
-              "or above.",
+              "%llu of %llu requests (%s): %llu without a whole and right answer, %llu with a "
+              "status of 400 or above.",
               (unsigned long long)d->failed, (unsigned long long)d->ended,
               load_format_share(d->failed_share).text,
               (unsigned long long)(d->failed - d->refusals), (unsigned long long)d->refusals);

@@ -497,6 +497,22 @@ def test_a_changed_body_is_an_error() -> None:
     assert step["answers"] == 16
 
 
+def test_error_pages_are_counted_by_their_status_and_not_compared() -> None:
+    """The first body to compare with is that of a good answer."""
+    page = ok(b"an error page").replace(b"200 OK", b"500 Error")
+
+    def behave(peer: Peer) -> None:
+        while True:
+            peer.request()
+            peer.send(page if peer.requests % 2 else ok(b"same!"))
+
+    with misbehaving(behave) as server:
+        for kind in ("length", "hash"):
+            step = step_of(server.url, "--users", "1", "--requests", "20", "--verify", kind)
+            assert errors(step) == {}
+            assert step["status"] == {"200": 10, "500": 10}
+
+
 def test_long_bodies_are_counted_whatever_their_heads_and_pieces() -> None:
     """Long bodies are discarded in the kernel, after a head of the same length as the last one."""
     lengths = (40_000, 40_000, 300_000, 64_000, 5, 64_000, 33_000, 0)

@@ -152,7 +152,7 @@ static void failed_requests_are_in_the_verdict(void **state)
     text = print(&f, LOAD_FORM_TEXT, NULL);
     check_lines(text);
     has(text, "\nINVALID: 50.00 % of the requests failed.\n");
-    has(text, "40000 of 80000 requests (50.00 %): 40000 without a whole answer, 0 with a");
+    has(text, "40000 of 80000 requests (50.00 %): 40000 without a whole and right answer, 0");
     free(text);
     f.run.outcome_count = 2;
     fixture_done(&f);

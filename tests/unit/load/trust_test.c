@@ -250,8 +250,8 @@ static void doubts_a_result_when_requests_failed(void **state)
     outcome->error[LOAD_connect_refused] = 304;
     assert_true(doubts_only(f, LOAD_DOUBT_failed));
     assert_string_equal(judge(f).reason[LOAD_DOUBT_failed],
-                        "404 of 40304 requests (1.00 %): 304 without a whole answer, 100 with a "
-                        "status of 400 or above.");
+                        "404 of 40304 requests (1.00 %): 304 without a whole and right answer, 100 "
+                        "with a status of 400 or above.");
     assert_true(load_slos_parse("p99<1s,errors<0.1%", &slos, why));
     load_trust_judge(&f->run, outcome, &slos, &verdict);
     assert_false(verdict.invalid);
