@@ -24,6 +24,10 @@ static void add_targets(struct json_writer *writer, const struct load_plan *plan
         struct json_writer target = json_writer_begin(&targets, NULL, '{');
         json_writer_add_text(&target, "scheme", plan->targets[i].tls ? "https" : "http");
         json_writer_add_text(&target, "host", plan->targets[i].host);
+        if (plan->targets[i].socket)
+            json_writer_add_text(&target, "socket", plan->targets[i].socket);
+        else
+            json_writer_add_null(&target, "socket");
         json_writer_add_text(&target, "path", plan->targets[i].path);
         json_writer_add_real(&target, "weight", plan->targets[i].weight);
         json_writer_end(&target, '}');

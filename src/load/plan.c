@@ -38,6 +38,8 @@ uint64_t load_plan_digest(const struct load_plan *plan)
         digest = mix_real(digest, target->weight);
         if (target->tls)
             digest = mix_text(digest, "https");
+        if (target->socket)
+            digest = mix_text(mix_text(digest, "unix"), target->socket);
     }
     if (plan->http2)
         digest = mix_text(digest, "HTTP/2");

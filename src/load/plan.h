@@ -49,9 +49,10 @@ struct tls_client;
 
 /* One URL. */
 struct load_target {
-    const char *host; /* for Host, as written, with its port */
-    const char *name; /* of the host, without port and brackets; NULL: a Unix socket */
-    bool tls;         /* https */
+    const char *host;   /* for Host, as written, with its port */
+    const char *name;   /* of the host, without port and brackets; NULL: a Unix socket */
+    const char *socket; /* path of the Unix socket; NULL: TCP */
+    bool tls;           /* https */
     struct sockaddr_storage address;
     socklen_t address_len;
     unsigned origin;  /* number of the first target with this address, and with TLS this host:

@@ -112,6 +112,7 @@ static void read_targets(struct reading *reading, const json_t *from, struct loa
         const char *scheme = json_string_value(json_object_get(target, "scheme"));
         plan->targets[i].tls = scheme && strcmp(scheme, "https") == 0;
         plan->targets[i].host = take_text(reading, target, "host");
+        plan->targets[i].socket = json_string_value(json_object_get(target, "socket"));
         plan->targets[i].path = take_text(reading, target, "path");
         plan->targets[i].weight = take_real(reading, target, "weight");
         plan->target_count++;

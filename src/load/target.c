@@ -133,6 +133,9 @@ static bool take_unix(struct load_target *target, struct span url, struct option
     target->address = address.storage;
     target->address_len = address.len;
     target->host = copy(SPAN("localhost"));
+    target->socket = copy(rest);
+    if (!target->socket)
+        return option_refuse(refusal, "out of memory");
     return take_path(target, path, url, refusal);
 }
 
@@ -169,7 +172,8 @@ static bool take_path_alone(const struct load_plan *plan, struct load_target *ta
     target->tls = before->tls;
     target->host = copy(span_text(before->host));
     target->name = before->name ? copy(span_text(before->name)) : NULL;
-    if (before->name && !target->name)
+    target->socket = before->socket ? copy(span_text(before->socket)) : NULL;
+    if ((before->name && !target->name) || (before->socket && !target->socket))
         return option_refuse(refusal, "out of memory");
     return take_path(target, url, url, refusal);
 }
@@ -191,9 +195,9 @@ static bool take_url(const struct load_plan *plan, struct load_target *target, s
 
 static void free_target(struct load_target *target)
 {
-    void *owned[] = { (void *)(uintptr_t)target->host, (void *)(uintptr_t)target->name,
-                      (void *)(uintptr_t)target->path, (void *)(uintptr_t)target->request,
-                      (void *)(uintptr_t)target->block[0].at };
+    void *owned[] = { (void *)(uintptr_t)target->host,    (void *)(uintptr_t)target->name,
+                      (void *)(uintptr_t)target->socket,  (void *)(uintptr_t)target->path,
+                      (void *)(uintptr_t)target->request, (void *)(uintptr_t)target->block[0].at };
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
         free(owned[i]);
 }

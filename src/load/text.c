@@ -8,7 +8,6 @@
 #include "load/result.h"
 
 #include <inttypes.h>
-#include <sys/un.h>
 
 enum { NAME_WIDTH = 24, COLUMN_WIDTH = 12, SHOWN_TARGETS = 3 };
 
@@ -57,17 +56,9 @@ static void print_loop(const struct load_plan *plan, FILE *out)
 
 static void print_target(const struct load_target *target, FILE *out)
 {
-    const char *host = target->host;
-    char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1] = "";
-    bool local = target->address.ss_family == AF_UNIX;
-    if (local) {
-        memcpy(path, (const char *)&target->address + offsetof(struct sockaddr_un, sun_path),
-               sizeof(path) - 1);
-        host = path;
-    }
-    fputs(local ? "unix:" : target->tls ? "https://" : "http://", out);
-    load_format_text(out, host, LOAD_FORMAT_TEXT_MAX / 2);
-    fputs(local ? ":" : "", out);
+    fputs(target->socket ? "unix:" : target->tls ? "https://" : "http://", out);
+    load_format_text(out, target->socket ? target->socket : target->host, LOAD_FORMAT_TEXT_MAX / 2);
+    fputs(target->socket ? ":" : "", out);
     load_format_text(out, target->path, LOAD_FORMAT_TEXT_MAX / 2);
     fputc('\n', out);
 }

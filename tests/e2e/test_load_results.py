@@ -269,6 +269,20 @@ def test_files_that_cannot_be_merged_are_named(served: Server, tmp_path: Path) -
         assert done.stderr.count("\n") == 1
 
 
+def test_runs_against_different_sockets_are_not_merged(site: Path, tmp_path: Path) -> None:
+    sockets = [tmp_path / "one.sock", tmp_path / "two.sock"]
+    listen = [word for path in sockets for word in ("--listen", f"unix:{path}")]
+    server = start([str(site), *listen], tmp_path / "stderr")
+    files = [tmp_path / "one", tmp_path / "again", tmp_path / "two"]
+    for file, path in zip(files, (sockets[0], *sockets), strict=True):
+        file.write_text(load(f"unix:{path}:/hello.txt", "-n", 100, "--json").stdout)
+    server.stop()
+    assert load("merge", *files[:2]).stdout.startswith("unix:")
+    refused = load("merge", files[0], files[2])
+    assert refused.returncode == 1
+    assert "has another load or server than the first file" in refused.stderr
+
+
 def test_objectives_decide_the_exit_status_of_a_result(served: Server) -> None:
     missed = load(served.url, "-n", 1000, "--think", "1ms", "--slo", "p99<1us", "--json")
     assert parsed(missed)["slos_met"] is False

@@ -157,6 +157,7 @@ static void reads_what_the_report_writes(void **state)
     f.outcomes[1].tickets_refused = 9;
     (void)load_result_agreed(f.outcomes[1].agreed, "TLSv1.2", "ECDHE-RSA-AES128-GCM-SHA256", "");
     f.outcomes[1].agreed[1].answers = 5;
+    f.target.socket = "/run/weir.sock";
     f.plan.insecure = true;
     f.plan.shard = 4;
     f.plan.shards = 7;
@@ -171,6 +172,7 @@ static void reads_what_the_report_writes(void **state)
     same_outcome(&f.outcomes[0], &read.run.outcomes[0]);
     same_outcome(&f.outcomes[1], &read.run.outcomes[1]);
     assert_string_equal(read.plan.targets[0].host, f.target.host);
+    assert_string_equal(read.plan.targets[0].socket, f.target.socket);
     assert_string_equal(read.plan.targets[0].path, f.target.path);
     assert_true(read.plan.targets[0].tls && read.plan.insecure);
     assert_int_equal(read.plan.tls, LOAD_TLS_RESUME);
@@ -314,6 +316,11 @@ static void another_path(struct fixture *f)
     f->target.path = "/other";
 }
 
+static void on_a_unix_socket(struct fixture *f)
+{
+    f->target.socket = "/run/weir.sock";
+}
+
 static void another_think_time(struct fixture *f)
 {
     f->plan.think.high_ns++;
@@ -350,6 +357,7 @@ static void refuses_runs_of_another_load(void **state)
         const char *why;
     } rows[] = {
         { another_path, "has another load or server than the first file" },
+        { on_a_unix_socket, "has another load or server than the first file" },
         { another_think_time, "has another load or server than the first file" },
         { without_keep_alive, "has another load or server than the first file" },
         { with_tls, "has another load or server than the first file" },
@@ -367,7 +375,8 @@ static void reads_results_from_before_tls(void **state)
 {
     (void)state;
     static const char *const members[] = { "\"tls\":\"none\",", "\"insecure\":false,",
-                                           "\"scheme\":\"http\",", "\"tls\":null," };
+                                           "\"scheme\":\"http\",", "\"socket\":null,",
+                                           "\"tls\":null," };
     static struct fixture f;
     struct load_read read;
     char why[LOAD_WHY_MAX];

@@ -125,6 +125,9 @@ static void reads_addresses(void **state)
     struct sockaddr_un un;
     memcpy(&un, &plan->targets[1].address, sizeof(un));
     assert_string_equal(un.sun_path, "/run/x:y/w.sock");
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(plan->targets[i].socket != NULL, i == 1 || i == 2);
+    assert_string_equal(plan->targets[2].socket, "/run/x:y/w.sock");
     assert_string_equal(plan->targets[1].path, "/p");
     assert_string_equal(plan->targets[2].path, "/q");
     static const unsigned origins[] = { 0, 1, 1, 3, 3 }; /* equal numbers share connections */
