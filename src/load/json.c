@@ -275,6 +275,7 @@ static int add_step(struct json_writer *writer, const struct load_report *report
     struct json_writer object = json_writer_begin(writer, NULL, '{');
     json_writer_add_number(&object, "users", outcome->step.users);
     json_writer_add_real(&object, "rate_per_second", outcome->step.rate);
+    json_writer_add_bool(&object, "interrupted", outcome->interrupted);
     json_writer_next(&object, "began_unix_ns");
     fprintf(writer->out, "%" PRId64, outcome->began_unix_ns);
 #define LOAD_COUNT(name, way)  json_writer_add_number(&object, #name, outcome->name);

@@ -341,7 +341,10 @@ static void read_steps(struct reading *reading, const json_t *top, struct load_r
         set_error(reading, -EINVAL, "it has no steps");
     for (size_t i = 0; i < count && reading->result == 0; i++) {
         run->outcome_count++;
-        read_step(reading, json_array_get(steps, i), &run->outcomes[i]);
+        const json_t *step = json_array_get(steps, i), *cut = json_object_get(step, "interrupted");
+        read_step(reading, step, &run->outcomes[i]);
+        /* Files of earlier versions say it of the run only. As a rule it was the last step. */
+        run->outcomes[i].interrupted = cut ? json_is_true(cut) : run->interrupted && i + 1 == count;
     }
 }
 

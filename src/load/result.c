@@ -186,6 +186,7 @@ void load_result_add_outcome(struct load_outcome *to, const struct load_outcome 
         to->status[i] += from->status[i];
     for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
         to->error[i] += from->error[i];
+    to->interrupted = to->interrupted || from->interrupted;
     to->thought_ns += from->thought_ns;
     to->user_ns += from->user_ns;
 }

@@ -78,6 +78,7 @@ struct load_agreed {
 /* One step, without its warm-up. */
 struct load_outcome {
     struct load_step step; /* of a shard: its own part */
+    bool interrupted;      /* it ended early, by a signal */
     int64_t began_unix_ns;
     uint64_t measured_ns;    /* the time that rates are divided by */
     uint64_t requests;       /* started in the measured time */
@@ -121,7 +122,7 @@ struct load_outcome {
 struct load_run {
     const struct load_plan *plan;
     const char *command_line;
-    bool interrupted;       /* by Ctrl-C: later steps are missing */
+    bool interrupted;       /* by a signal: later steps may be missing, and the last one cut */
     unsigned server_cpus;   /* CPUs that server_pid may run on; 0: not known */
     uint64_t plan_digest;   /* of a run read from a file: load_plan_digest of its plan; else 0 */
     unsigned merged;        /* the number of runs that were merged into this one; 0: none */

@@ -95,8 +95,7 @@ static void print_csv_row(const struct load_report *report, size_t step, FILE *o
     fprintf(out, ",%s", report->verdicts[step].invalid ? "false" : "true");
     print_handshakes(outcome, out);
     print_protocol(report->run->plan, out);
-    const bool cut = report->run->interrupted && step + 1 == report->run->outcome_count;
-    fprintf(out, ",%s\n", cut ? "true" : "false");
+    fprintf(out, ",%s\n", outcome->interrupted ? "true" : "false");
 }
 
 void load_forms_csv(const struct load_report *report, FILE *out)

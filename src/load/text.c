@@ -63,6 +63,20 @@ static void print_target(const struct load_target *target, FILE *out)
     fputc('\n', out);
 }
 
+/* A file has no number of steps that the plan had. */
+static void print_interruption(const struct load_run *run, FILE *out)
+{
+    size_t count = run->outcome_count, planned = run->plan->step_count;
+    bool amid = count > 0 && run->outcomes[count - 1].interrupted;
+    fputs("Interrupted", out);
+    if (count > 0 && planned > count)
+        fprintf(out, " %s step %zu of %zu", amid ? "in" : "after", count, planned);
+    fputs(amid        ? ": the numbers are those up to then\n"
+          : count > 0 ? ": the numbers are those of whole steps\n"
+                      : " before the first measured time\n",
+          out);
+}
+
 static void print_plan(const struct load_run *run, FILE *out)
 {
     const struct load_plan *plan = run->plan;
@@ -74,11 +88,8 @@ static void print_plan(const struct load_run *run, FILE *out)
     if (run->merged > 0)
         fprintf(out, "%u runs merged, which started %s apart\n", run->merged,
                 load_format_time((double)run->start_skew_ns).text);
-    if (run->interrupted && plan->step_count > run->outcome_count)
-        fprintf(out, "Interrupted in step %zu of %zu: the numbers are those up to then\n",
-                run->outcome_count, plan->step_count);
-    else if (run->interrupted)
-        fputs("Interrupted: the numbers are those up to the interruption\n", out);
+    if (run->interrupted)
+        print_interruption(run, out);
 }
 
 /* ---- one step ---- */

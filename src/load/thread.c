@@ -427,10 +427,12 @@ static void handle_notice(struct load_thread *thread)
     (void)eventfd_read(thread->shared->thread_fds[thread->index], &ignored);
     int stop = atomic_load(&thread->shared->stop);
     if (thread->phase == LOAD_PHASE_MEASURE)
-        thread->phase_end_ns = stop > 0 ? thread->now_ns : measured_end_ns(thread);
+        thread->phase_end_ns = measured_end_ns(thread);
     if (stop > 0) {
-        if (thread->phase == LOAD_PHASE_MEASURE)
+        if (thread->phase == LOAD_PHASE_MEASURE) {
+            thread->tally.portion->outcome.interrupted = thread->now_ns < thread->phase_end_ns;
             end_counting(thread);
+        }
         if (thread->phase != LOAD_PHASE_DRAIN)
             begin_drain(thread);
     }

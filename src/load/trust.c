@@ -218,7 +218,7 @@ static void judge_schedule(struct load_verdict *verdict, const struct load_run *
     if (run->merged > 0 && run->merged < run->plan->shards)
         doubt(verdict, LOAD_DOUBT_shards, "The files hold %u of %u shards.", run->merged,
               run->plan->shards);
-    if (run->merged > 0 && run->interrupted && outcome == &run->outcomes[run->outcome_count - 1])
+    if (run->merged > 0 && outcome->interrupted)
         doubt(verdict, LOAD_DOUBT_cut,
               "Its answers are divided by %s, the time of the run that lasted longest.",
               load_format_time((double)outcome->measured_ns).text);

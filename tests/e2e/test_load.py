@@ -684,6 +684,26 @@ def test_a_signal_ends_a_load_with_a_result(server: ServerFactory, number: signa
     assert int(row["answers"]) > 0
 
 
+def test_a_step_before_an_interrupted_warm_up_is_whole() -> None:
+    """The second connection is that of the second step, which starts with its warm-up."""
+
+    def behave(peer: Peer) -> None:
+        while True:
+            peer.request()
+            if (peer.number, peer.requests) == (1, 1):
+                load.send_signal(signal.SIGINT)
+            peer.wait(0.05)
+            peer.send(ok())
+
+    words = ["--steps", "1,2", "--requests", "5", "--warmup", "2s", "--json"]
+    with misbehaving(behave) as server, load_under_way(WEIR, "load", server.url, *words) as load:
+        out, _ = load.communicate(timeout=LIMIT_S)
+    result = json.loads(out)
+    assert result["interrupted"] is True
+    (step,) = result["steps"]
+    assert (step["answers"], step["interrupted"]) == (5, False)
+
+
 @one_model
 def test_after_nohup_a_load_continues_without_its_terminal(server: ServerFactory) -> None:
     running = server()
@@ -710,6 +730,7 @@ def test_a_terminal_shows_progress_and_ctrl_c_ends_with_a_result(
     result = json.loads(out)
     assert result["interrupted"] is True
     assert result["steps"][0]["answers"] > 0
+    assert result["steps"][0]["interrupted"] is True
     assert result["steps"][0]["measured_ns"] < 60e9
 
 

@@ -127,6 +127,7 @@ static void same_outcome(const struct load_outcome *a, const struct load_outcome
     assert_memory_equal(a->error, b->error, sizeof(a->error));
     assert_true(fabs(a->user_ns - b->user_ns) <= a->user_ns * 1e-12);
     assert_true(fabs(a->thought_ns - b->thought_ns) <= a->thought_ns * 1e-12);
+    assert_int_equal(a->interrupted, b->interrupted);
     assert_int_equal(a->second_count, b->second_count);
     for (size_t i = 0; i < a->second_count; i++) {
         assert_int_equal(a->seconds[i].hdr != NULL, b->seconds[i].hdr != NULL);
@@ -157,6 +158,7 @@ static void reads_what_the_report_writes(void **state)
     f.outcomes[1].tickets_refused = 9;
     (void)load_result_agreed(f.outcomes[1].agreed, "TLSv1.2", "ECDHE-RSA-AES128-GCM-SHA256", "");
     f.outcomes[1].agreed[1].answers = 5;
+    f.outcomes[0].interrupted = true;
     f.target.socket = "/run/weir.sock";
     f.plan.insecure = true;
     f.plan.shard = 4;
@@ -201,10 +203,14 @@ static void reads_a_file_of_an_earlier_version(void **state)
     fixture_init(&f, 1);
     fill(&f, 0, 1);
     char *text = json_of(&f.run);
+    char *flag = strstr(text, "\"interrupted\":false"); /* of the run: the last step is cut */
+    memcpy(flag, "\"interrupted\":true ", strlen("\"interrupted\":false"));
+    memcpy(strstr(flag + 1, "\"interrupted\""), "\"not_known_x\"", strlen("\"interrupted\""));
     memcpy(strstr(text, "\"unfinished\""), "\"not_known_\"", strlen("\"unfinished\""));
     memcpy(strstr(text, "\"longest_wait_ns\""), "\"not_known_nr_2_\"",
            strlen("\"longest_wait_ns\""));
     assert_int_equal(load_read_text(span_text(text), &read, why), 0);
+    assert_true(read.run.outcomes[0].interrupted);
     assert_int_equal(read.run.outcomes[0].unfinished, 0);
     assert_int_equal(read.run.outcomes[0].longest_wait_ns, 0);
     load_read_done(&read);
@@ -231,6 +237,7 @@ static void merged_shards_equal_the_whole_run(void **state)
         part[i].outcomes[0].busiest_thread_ns = 1000 * (i + 1);
         part[i].outcomes[0].longest_gap_ns = 9000 - i;
         part[i].outcomes[0].error[LOAD_closed_amid] = i;
+        part[i].outcomes[0].interrupted = i == 1;
         fixture_add_tls(&part[i], 0, i);
         fixture_add_tls(&whole, 0, i);
         fixture_add_http2(&part[i], 0, i);
@@ -239,6 +246,7 @@ static void merged_shards_equal_the_whole_run(void **state)
         whole.outcomes[0].step.users += 7 + i;
         whole.outcomes[0].error[LOAD_closed_amid] += i;
     }
+    whole.outcomes[0].interrupted = true;
     whole.outcomes[0].busiest_thread_ns = 3000;
     whole.outcomes[0].longest_gap_ns = 8998;
     for (unsigned i = 0; i < 30000; i++) {

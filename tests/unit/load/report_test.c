@@ -162,14 +162,40 @@ static void an_interrupted_run_names_its_last_step(void **state)
     (void)state;
     static struct fixture f;
     fixture_init(&f, 3);
-    f.run.interrupted = true;
+    f.run.interrupted = f.outcomes[1].interrupted = true;
     f.run.outcome_count = 2;
     char *text = print(&f, LOAD_FORM_TEXT, NULL);
-    has(text, "\nInterrupted in step 2 of 3: ");
+    has(text, "\nInterrupted in step 2 of 3: the numbers are those up to then\n");
+    free(text);
+    text = print(&f, LOAD_FORM_CSV, NULL);
+    has(text, "HTTP/1.1,1,false\n2,");
+    has(text, "HTTP/1.1,1,true\n");
     free(text);
     f.plan.step_count = 2; /* the last one, or a file, which has no later ones */
     text = print(&f, LOAD_FORM_TEXT, NULL);
-    has(text, "\nInterrupted: the numbers are those up to the interruption\n");
+    has(text, "\nInterrupted: the numbers are those up to then\n");
+    free(text);
+    f.run.outcome_count = 3;
+    fixture_done(&f);
+}
+
+/* The step before an interrupted warm-up is whole. */
+static void an_interrupted_warm_up_leaves_whole_steps(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 3);
+    f.run.interrupted = true;
+    f.run.outcome_count = 2;
+    char *text = print(&f, LOAD_FORM_TEXT, NULL);
+    has(text, "\nInterrupted after step 2 of 3: the numbers are those of whole steps\n");
+    free(text);
+    text = print(&f, LOAD_FORM_CSV, NULL);
+    assert_null(strstr(text, "HTTP/1.1,1,true"));
+    free(text);
+    f.run.outcome_count = 0;
+    text = print(&f, LOAD_FORM_TEXT, NULL);
+    has(text, "\nInterrupted before the first measured time\n");
     free(text);
     f.run.outcome_count = 3;
     fixture_done(&f);
@@ -466,6 +492,7 @@ int main(void)
         cmocka_unit_test(prints_all_numbers_of_one_step),
         cmocka_unit_test(failed_requests_are_in_the_verdict),
         cmocka_unit_test(an_interrupted_run_names_its_last_step),
+        cmocka_unit_test(an_interrupted_warm_up_leaves_whole_steps),
         cmocka_unit_test(prints_handshakes_and_what_was_agreed_on),
         cmocka_unit_test(shortens_names_and_escapes_control_bytes),
         cmocka_unit_test(an_invalid_result_names_cause_and_cure),
