@@ -7,6 +7,7 @@
 #include "load/forms.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { LINE_WIDTH = 80 };
@@ -112,7 +113,7 @@ static void print_slo(const struct load_report *report, const struct load_slo *s
                                        : slo->of == LOAD_SLO_THROUGHPUT ? load_format_number(value)
                                                                         : load_format_time(value);
         fprintf(out, "  %-7s %-*s %s", load_slo_met(slo, value) ? "met" : "MISSED",
-                LOAD_SLO_TEXT_MAX, slo->text, figure.text);
+                LOAD_SLO_TEXT_MAX, slo->text, isnan(value) ? "no answer" : figure.text);
         if (report->run->outcome_count > 1)
             fprintf(out, "  (%s: %s)", load_forms_level_name(report),
                     load_forms_level(report, i).text);

@@ -40,7 +40,7 @@ int load_report_init(struct load_report *report, const struct load_run *run,
     *report = (struct load_report){
         .run = run,
         .slos = slos,
-        .slos_met = true,
+        .slos_met = run->outcome_count > 0,
         .verdicts = calloc(room, sizeof(*report->verdicts)),
         .derived = calloc(room, sizeof(*report->derived)),
     };

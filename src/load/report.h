@@ -19,7 +19,7 @@ struct load_report {
     const struct load_slos *slos;
     struct load_verdict *verdicts; /* of each outcome */
     struct load_derived *derived;  /* of each outcome */
-    bool slos_met;                 /* all, in all steps */
+    bool slos_met;                 /* all, in all steps; false without a step */
     enum load_conclusion conclusion;
 };
 

@@ -5,6 +5,7 @@
 #include "load/trust.h"
 #include "load/value.h"
 
+#include <math.h>
 #include <stdarg.h>
 
 /* Sets the error of `word`; always false. */
@@ -134,6 +135,10 @@ double load_slo_value(const struct load_slo *slo, const struct load_run *run,
                       const struct load_outcome *outcome)
 {
     const struct load_durations *durations = load_trust_response(run, outcome);
+    const struct load_derived d = load_trust_derive(run, outcome);
+    bool of_times = slo->of != LOAD_SLO_ERRORS && slo->of != LOAD_SLO_THROUGHPUT;
+    if (of_times ? durations->count == 0 : slo->of == LOAD_SLO_ERRORS && d.ended == 0)
+        return NAN;
     switch (slo->of) {
     case LOAD_SLO_QUANTILE:
         return (double)load_durations_quantile_ns(durations, slo->part);
@@ -142,9 +147,9 @@ double load_slo_value(const struct load_slo *slo, const struct load_run *run,
     case LOAD_SLO_MAX:
         return (double)durations->most_ns;
     case LOAD_SLO_ERRORS:
-        return load_trust_derive(run, outcome).failed_share;
+        return d.failed_share;
     case LOAD_SLO_THROUGHPUT:
-        return load_trust_derive(run, outcome).throughput_per_s;
+        return d.throughput_per_s;
     }
     return 0;
 }

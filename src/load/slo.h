@@ -41,8 +41,9 @@ struct load_slos {
 MUST_USE bool load_slos_parse(const char *text, struct load_slos *slos,
                               char ret_why[LOAD_SLO_WHY_MAX]);
 
-/* The value of a step, in the unit of the limit. */
+/* The value of a step, in the unit of the limit. NAN: nothing has ended that it could be of. */
 double load_slo_value(const struct load_slo *slo, const struct load_run *run,
                       const struct load_outcome *outcome);
 
+/* NAN meets no objective. */
 bool load_slo_met(const struct load_slo *slo, double value);

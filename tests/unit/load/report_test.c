@@ -197,6 +197,9 @@ static void an_interrupted_warm_up_leaves_whole_steps(void **state)
     text = print(&f, LOAD_FORM_TEXT, NULL);
     has(text, "\nInterrupted before the first measured time\n");
     free(text);
+    text = print(&f, LOAD_FORM_JSON, "p99<10ms");
+    has(text, "\"slos_met\":false");
+    free(text);
     f.run.outcome_count = 3;
     fixture_done(&f);
 }
@@ -328,7 +331,12 @@ static void prints_a_step_without_answers(void **state)
     assert_null(strstr(text, "See the errors"));
     free(text);
     f.outcomes[0].error[LOAD_connect_refused] = 20;
-    text = print(&f, LOAD_FORM_TEXT, NULL);
+    text = print(&f, LOAD_FORM_JSON, "p99<10ms");
+    has(text, "\"slos_met\":false");
+    has(text, "{\"text\":\"p99<10ms\",\"value\":null,\"met\":false}");
+    free(text);
+    text = print(&f, LOAD_FORM_TEXT, "p99<10ms");
+    has(text, "MISSED  p99<10ms                         no answer\n");
     has(text, "INVALID: all requests failed.");
     has(text, "All 20 requests that ended have failed.\n    See the errors; ");
     free(text);

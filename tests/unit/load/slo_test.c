@@ -149,6 +149,23 @@ static void compares_values_with_limits(void **state)
     fixture_done(&f);
 }
 
+/* A server that refuses every connection must not pass for a quick one. */
+static void nothing_that_is_unknown_meets_an_objective(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "p99<10ms", "p1>=1us", "mean<=1s", "max<1s" };
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_false(meets(&f, "errors<1%"));
+    f.outcomes[0].error[LOAD_connect_refused] = 20;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_false(meets(&f, texts[i]));
+    assert_false(meets(&f, "errors<1%"));
+    assert_true(meets(&f, "errors<=100%"));
+    assert_true(meets(&f, "throughput<=0"));
+    fixture_done(&f);
+}
+
 static void a_paced_loop_counts_from_the_due_time(void **state)
 {
     (void)state;
@@ -172,6 +189,7 @@ int main(void)
         cmocka_unit_test(refuses_a_mistake_with_a_cure),
         cmocka_unit_test(refuses_too_many_objectives),
         cmocka_unit_test(compares_values_with_limits),
+        cmocka_unit_test(nothing_that_is_unknown_meets_an_objective),
         cmocka_unit_test(a_paced_loop_counts_from_the_due_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
