@@ -223,7 +223,9 @@ struct intake {
 
 /* A long body that is not compared is discarded in the kernel (MSG_TRUNC): copying it would cost
  * the generator as much as sending it costs the server. Its head is read alone, by the length of
- * the last head of this target. */
+ * the last head of this target. No request is under way behind it, so bytes that follow the body
+ * belong to no answer, and are discarded with it. Left where they are, they would begin the next
+ * answer. */
 static struct intake next_intake(const struct load_thread *thread, const struct load_user *user)
 {
     struct intake whole = { LOAD_BUFFER_SIZE, 0 };
@@ -231,8 +233,7 @@ static struct intake next_intake(const struct load_thread *thread, const struct 
     if (!user->discards || user->tail_len > 0 || user->asked_count == 0)
         return whole;
     if (user->in_body && body->kind == HTTP_BODY_LENGTH)
-        return (struct intake){ body->remaining < whole.room ? (size_t)body->remaining : whole.room,
-                                MSG_TRUNC };
+        return (struct intake){ whole.room, MSG_TRUNC };
     const struct http_response *known =
         load_headcache_known(&thread->headcache, user->asked[user->first].target);
     if (!user->began && known->body.kind == HTTP_BODY_LENGTH &&

@@ -432,6 +432,23 @@ def test_bytes_behind_an_answer_belong_to_no_answer() -> None:
     assert step["connects"] == 5
 
 
+def test_bytes_behind_a_body_that_is_discarded_belong_to_no_answer() -> None:
+    """The end of the body and the bytes behind it arrive together."""
+    answer = ok(b"b" * 40_000) + b"more"
+
+    def behave(peer: Peer) -> None:
+        while True:
+            peer.request()
+            peer.send(answer[:-14])
+            peer.send(answer[-14:])
+
+    with misbehaving(behave) as server:
+        step = step_of(server.url, "--users", "1", "--requests", "20")
+    assert (step["answers"], step["connects"]) == (20, 20)
+    assert errors(step) == {"unexpected": 20}
+    assert step["body_bytes"] == 20 * 40_000
+
+
 def test_a_redirect_is_counted_and_not_followed() -> None:
     moved = b"HTTP/1.1 301 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
     with misbehaving(lambda peer: answers_then(peer, moved)) as server:
