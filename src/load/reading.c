@@ -77,6 +77,19 @@ static bool make_client(struct load_reading *reading, struct option_refusal *ref
     return plan->client || option_refuse(refusal, "--cacert: %s", why);
 }
 
+/* Each thread sends its part of a rate, by users of its own. */
+static bool check_threads(const struct load_plan *plan, struct option_refusal *refusal)
+{
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->loop == LOAD_OPEN && plan->steps[i].users < plan->threads)
+            return option_refuse(refusal,
+                                 "--rate: a thread without a user could not send its part, and %u "
+                                 "threads share %u user%s; use more --users or fewer --threads",
+                                 plan->threads, plan->steps[i].users,
+                                 plan->steps[i].users == 1 ? "" : "s");
+    return true;
+}
+
 /* Reduces the plan to the part of this shard. */
 static bool reduce_to_shard(struct load_plan *plan, uint64_t users, struct option_refusal *refusal)
 {
@@ -111,7 +124,8 @@ bool load_reading_finish(struct load_reading *reading, struct option_refusal *re
     if (plan->warmup_ns == NOT_GIVEN)
         plan->warmup_ns = plan->requests == 0 ? DURATION_SECOND : 0;
     uint64_t fallback = plan->loop == LOAD_OPEN ? OPEN_USERS_DEFAULT : USERS_DEFAULT;
-    if (!reduce_to_shard(plan, reading->users > 0 ? reading->users : fallback, refusal))
+    if (!reduce_to_shard(plan, reading->users > 0 ? reading->users : fallback, refusal) ||
+        !check_threads(plan, refusal))
         return false;
     if (!manner->method)
         manner->method = manner->has_data ? "POST" : "GET";

@@ -622,6 +622,7 @@ def test_a_load_ends_although_more_users_fail_than_a_turn_can_serve() -> None:
         (["URL", "--duration", "1s", "--requests", "5"], "choose one"),
         (["URL", "--rate", "0"], "requests a second"),
         (["URL", "--rate", "5", "--think", "1s"], "no meaning"),
+        (["URL", "--rate", "5", "--users", "2", "--threads", "3"], "3 threads share 2 users; use"),
         (["URL", "--poisson"], "--rate"),
         (["URL", "--pipeline", "4", "--think", "1s"], "--pipeline"),
         (["URL", "--poisson=yes"], "takes no value"),
