@@ -14,6 +14,7 @@ static const double busiest_share_max = 0.80;
 static const double lag_share_max = 0.05;
 static const double lag_ns_least = 1e6;
 static const double unsent_share_max = 0.01;
+static const double backlog_share_max = 0.01;
 static const double gap_share_max = 0.01;
 static const double gap_medians_max = 10;
 static const double refused_share_max = 0.01;
@@ -179,6 +180,22 @@ static void judge_generator(struct load_verdict *verdict, const struct load_run 
     if (outcome->error[LOAD_no_port] > 0)
         doubt(verdict, LOAD_DOUBT_no_port, "%llu requests found no local port left.",
               (unsigned long long)outcome->error[LOAD_no_port]);
+}
+
+/* Requests that were overdue at the start of the measured time are sent beside those of the rate.
+ * The places of the arrivals of each thread may add one. */
+static void judge_backlog(struct load_verdict *verdict, const struct load_run *run,
+                          const struct load_outcome *outcome)
+{
+    double due = (double)outcome->requests + (double)outcome->unsent;
+    double planned = outcome->step.rate * (double)outcome->measured_ns / 1e9;
+    double most = planned * (1 + backlog_share_max) + run->plan->threads +
+                  (run->plan->poisson ? 4 * sqrt(planned) : 0);
+    if (run->plan->loop == LOAD_OPEN && planned > 0 && due > most)
+        doubt(verdict, LOAD_DOUBT_backlog,
+              "%.0f requests were due, %.0f of them at the rate in the measured time, and the "
+              "others before it.",
+              due, planned);
 }
 
 /* With --requests all are sent at last. The last one was due at the end of `planned_ns`. If a user
@@ -347,6 +364,7 @@ void load_trust_judge(const struct load_run *run, const struct load_outcome *out
     *ret_verdict = (struct load_verdict){ 0 };
     struct load_derived d = load_trust_derive(run, outcome);
     judge_generator(ret_verdict, run, outcome, &d);
+    judge_backlog(ret_verdict, run, outcome);
     judge_rate(ret_verdict, run, outcome, &d);
     judge_schedule(ret_verdict, run, outcome, &d);
     if (outcome->answers == 0) {

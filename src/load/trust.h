@@ -80,6 +80,9 @@ const struct load_durations *load_trust_response(const struct load_run *run,
         unsent, true, \
         "The requested rate was not reached: too few users, or the server is at its limit.", \
         "Use more --users, or a lower --rate.") \
+    LOAD_DOUBT(backlog, true, \
+               "More requests were sent than the rate gives: the warm-up left some.", \
+               "Use a longer --warmup, or more --users.") \
     LOAD_DOUBT(skew, true, "The merged runs did not start together.", \
                "Set the machines' clocks, and start later with --start-at.") \
     LOAD_DOUBT(cut, true, "A merged run was interrupted.", \

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,24 @@ def test_a_rate_that_cannot_be_kept_gives_one_consistent_count(tmp_path: Path) -
     said = " ".join(report.split())
     assert f"{unsent} of {sent + unsent} requests that were due were not sent" in said
     assert "since due The time from when a request was due" in said
+
+
+def test_a_backlog_of_the_warm_up_is_a_doubt() -> None:
+    """No answer comes in the warm-up. The requests that were due in it are sent later."""
+    begun: list[float] = []
+
+    def stalls_first(peer: Peer) -> None:
+        while True:
+            peer.request()
+            begun.append(time.monotonic())
+            peer.wait(max(0.0, begun[0] + 0.7 - begun[-1]))
+            peer.send(ok())
+
+    words = ("--users", "2", "--rate", "200", "--warmup", "500ms", "--duration", "2s")
+    with misbehaving(stalls_first) as server:
+        step = step_of(server.url, *words)
+    assert step["requests"] + step["unsent"] > 202e-9 * step["measured_ns"] + 1
+    assert "backlog" in {doubt["name"] for doubt in step["doubts"]}
 
 
 def test_no_request_is_due_after_the_last_one() -> None:

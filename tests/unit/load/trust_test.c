@@ -306,6 +306,30 @@ static void doubts_unsent_requests(void **state)
     fixture_done(f);
 }
 
+/* After a stall in the warm-up, more requests are sent than the rate gives. */
+static void doubts_requests_from_before_the_measured_time(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_outcome *outcome = &f->outcomes[0];
+    f->plan.loop = LOAD_OPEN;
+    f->plan.threads = 2;
+    outcome->step.rate = 3960; /* 39,600 requests in 10 s */
+    outcome->requests = 39900;
+    outcome->unsent = 98;
+    for (unsigned i = 0; i < 40000; i++)
+        load_durations_add(&outcome->intended, 40000000);
+    assert_true(doubts_none(f));
+    outcome->unsent++;
+    assert_true(doubts_only(f, LOAD_DOUBT_backlog));
+    assert_string_equal(judge(f).reason[LOAD_DOUBT_backlog],
+                        "39999 requests were due, 39600 of them at the rate in the measured time, "
+                        "and the others before it.");
+    f->plan.poisson = true; /* 796 more */
+    assert_true(doubts_none(f));
+    fixture_done(f);
+}
+
 /* With --requests none is left unsent, but they may take longer than the rate allows. */
 static void doubts_requests_that_took_longer_than_the_rate_allows(void **state)
 {
@@ -503,6 +527,7 @@ int main(void)
         cmocka_unit_test(notes_bytes_that_belong_to_no_answer),
         cmocka_unit_test(notes_requests_that_wait_longer_than_any_answer_took),
         cmocka_unit_test(doubts_unsent_requests),
+        cmocka_unit_test(doubts_requests_from_before_the_measured_time),
         cmocka_unit_test(doubts_requests_that_took_longer_than_the_rate_allows),
         cmocka_unit_test(doubts_runs_that_started_apart),
         cmocka_unit_test(doubts_a_merged_run_that_was_interrupted),
