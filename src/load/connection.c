@@ -35,11 +35,21 @@ void load_connection_close(struct load_user *user)
     user->sent_part = 0;
 }
 
+/* Requests that were sent behind the last answer of a connection are sent again. */
+static void count_pipelined(struct load_thread *thread, struct load_user *user)
+{
+    unsigned sent = user->sent_count + (user->sent_part > 0);
+    for (unsigned i = 0; i < user->asked_count && i < sent; i++)
+        thread->tally.portion->outcome.reopened += asked_at(thread, user, i)->counted;
+}
+
 void load_connection_finish(struct load_thread *thread, struct load_user *user)
 {
     uint64_t from_ns = thread->now_ns;
     if (user->multiplex)
         load_multiplex_end(user);
+    else
+        count_pipelined(thread, user);
     load_connection_close(user);
     if (user->mood != LOAD_ASKING) /* the user thinks already, and does not wait for this */
         return;

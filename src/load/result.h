@@ -84,7 +84,7 @@ struct load_outcome {
     uint64_t requests;       /* started in the measured time */
     uint64_t answers;        /* whole ones, of any status */
     uint64_t answers_reused; /* on a connection that had an answer before */
-    uint64_t reopened;       /* requests sent again, as the server had closed an idle connection */
+    uint64_t reopened;       /* requests sent again, as the server had closed their connection */
     uint64_t redirects;      /* 3xx, not followed */
     uint64_t status[LOAD_STATUS_MAX];
     uint64_t error[LOAD_ERROR_COUNT];

@@ -25,7 +25,7 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.loading import INVALID, accounts_for, errors, result_of, step_of, weir_load
-from tests.e2e.misbehaving import Behaviour, Peer, misbehaving, ok
+from tests.e2e.misbehaving import HEAD_END, Behaviour, Peer, misbehaving, ok
 from tests.e2e.running import WEIR, Process
 from tests.e2e.statistics import settled, wait_for
 from tests.waiting import LIMIT_S, wait_until
@@ -470,6 +470,22 @@ def test_servers_that_close_after_each_answer_cause_no_errors(answer: bytes) -> 
     assert (step["answers"], step["connects"], asked) == (20, 20, 20)
     assert errors(step) == {}
     assert step["body_bytes"] == 20 * (10 if answer == OLD else 5)
+
+
+def test_pipelined_requests_behind_the_last_answer_are_sent_again() -> None:
+    """The server answers the first of two requests. The second one goes on a new connection."""
+    length: list[int] = []
+
+    def behave(peer: Peer) -> None:
+        length.append(len(peer.request()) + len(HEAD_END))
+        peer.send(CLOSES)
+
+    words = ["--users", "1", "--pipeline", "2", "--requests", "10"]
+    with misbehaving(behave) as server:
+        step = step_of(server.url, *words)
+    assert (step["answers"], step["connects"], errors(step)) == (10, 10, {})
+    assert step["reopened"] == 5
+    assert step["sent_bytes"] == 15 * length[0]
 
 
 def test_thinking_longer_than_the_server_keeps_a_connection_repeats_no_request() -> None:
