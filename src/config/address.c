@@ -224,6 +224,24 @@ unsigned config_address_places(const char *text, struct config_place ret_places[
     return 1u + two;
 }
 
+/* `*` and `[::]` are both families. */
+static bool includes(struct span host, struct span other)
+{
+    const bool all = span_equal(host, SPAN("*")) || span_equal(host, SPAN("[::]"));
+    const bool v4 = span_equal(host, SPAN("0.0.0.0")) && !span_starts(other, SPAN("["));
+    return all || v4 || span_equal(host, other);
+}
+
+bool config_address_overlap(struct span a, struct span b)
+{
+    uint64_t port, other_port;
+    if (span_starts(a, UNIX) || span_starts(b, UNIX))
+        return false;
+    const struct parts one = split_address(a), two = split_address(b);
+    return num_parse_u64(one.port, &port) && num_parse_u64(two.port, &other_port) &&
+           port == other_port && (includes(one.host, two.host) || includes(two.host, one.host));
+}
+
 bool config_address_is_tls(struct span address)
 {
     return span_starts(address, HTTPS);

@@ -29,6 +29,10 @@ struct config_place {
 enum { CONFIG_PLACES_MAX = 2 };
 unsigned config_address_places(const char *text, struct config_place ret_places[CONFIG_PLACES_MAX]);
 
+/* Whether the addresses of two places, if both are on TCP, cannot be listened at together: they are
+ * the same, or one of them stands for every address and so includes the other. */
+bool config_address_overlap(struct span a, struct span b);
+
 /* Whether `address` is a canonical text with https://. */
 bool config_address_is_tls(struct span address);
 

@@ -3,7 +3,16 @@
 
 #include "config/address.h"
 
-enum listen_relation { LISTEN_APART, LISTEN_SAME, LISTEN_OTHER_SCHEME };
+enum listen_relation { LISTEN_APART, LISTEN_SAME, LISTEN_OTHER_SCHEME, LISTEN_OVERLAP };
+
+static enum listen_relation compare_places(const struct config_place *a,
+                                           const struct config_place *b)
+{
+    if (strcmp(a->address, b->address) == 0)
+        return a->tls == b->tls ? LISTEN_SAME : LISTEN_OTHER_SCHEME;
+    return config_address_overlap(span_text(a->address), span_text(b->address)) ? LISTEN_OVERLAP
+                                                                                : LISTEN_APART;
+}
 
 static enum listen_relation compare_texts(const char *a, const char *b)
 {
@@ -13,9 +22,11 @@ static enum listen_relation compare_texts(const char *a, const char *b)
     unsigned mine_count = config_address_places(a, mine);
     unsigned other_count = config_address_places(b, other);
     for (unsigned i = 0; i < mine_count; i++)
-        for (unsigned j = 0; j < other_count; j++)
-            if (strcmp(mine[i].address, other[j].address) == 0)
-                return mine[i].tls == other[j].tls ? LISTEN_SAME : LISTEN_OTHER_SCHEME;
+        for (unsigned j = 0; j < other_count; j++) {
+            const enum listen_relation relation = compare_places(&mine[i], &other[j]);
+            if (relation != LISTEN_APART)
+                return relation;
+        }
     return LISTEN_APART;
 }
 
@@ -49,6 +60,11 @@ static void check_against_earlier(struct config_store *store, const struct confi
             config_problem_error(&store->problems, item->origin,
                                  "%s`%s` and `%s`%s name the same address; remove one", name,
                                  item->text, other->text, line_of(store, other));
+        else if (relation == LISTEN_OVERLAP)
+            config_problem_error(&store->problems, item->origin,
+                                 "%s`%s` and `%s`%s overlap, so that only one of them can be "
+                                 "listened at; remove one",
+                                 name, item->text, other->text, line_of(store, other));
     }
 }
 

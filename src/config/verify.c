@@ -430,10 +430,11 @@ static void check_page(struct config_store *store)
             config_problem_error(&store->problems, item->origin,
                                  "%s`off` and an address exclude each other; remove one", name);
         else if (config_listen_has(store, item))
-            config_problem_error(&store->problems, item->origin,
-                                 "%s`%s` is an address of `listen`; the statistics page needs one "
-                                 "of its own",
-                                 name, item->text);
+            config_problem_error(
+                &store->problems, item->origin,
+                "%s`%s` is an address of `listen`, or overlaps one; the statistics "
+                "page needs one of its own: set stats-listen",
+                name, item->text);
         else if (strcmp(item->text, "off") != 0 && !password &&
                  config_address_is_public(span_text(item->text)))
             config_problem_error(&store->problems, item->origin,

@@ -247,23 +247,25 @@ def test_a_reload_that_cannot_listen_leaves_no_further_sockets(
 ) -> None:
     """The kernel would give them connections that no worker accepts.
 
-    Of the two new addresses, the second cannot listen beside the first.
+    Of the two new addresses, another program listens at the second.
     """
-    kept, clash = port(), port()
+    kept, fresh = port(), port()
+    taken, address = listener()
     write(conf, site, f"listen = 127.0.0.1:{kept}\nthreads = 1")
     running = configured(server, conf)
     assert listening(kept) == 1
-    listen = f"127.0.0.1:{kept}, 0.0.0.0:{clash}, 127.0.0.1:{clash}"
+    listen = f"127.0.0.1:{kept}, 127.0.0.1:{fresh}, {address}"
     write(conf, site, f"listen = {listen}\nthreads = 2")
-    good, text = reload(running)
+    with contextlib.closing(taken):
+        good, text = reload(running)
     assert not good
     assert "cannot listen on" in text
     assert listening(kept) == 1
-    wait_until(lambda: listening(clash) == 0, "the workers of the failed generation have ended")
-    write(conf, site, f"listen = 127.0.0.1:{kept}, 127.0.0.1:{clash}\nthreads = 2")
+    wait_until(lambda: listening(fresh) == 0, "the workers of the failed generation have ended")
+    write(conf, site, f"listen = 127.0.0.1:{kept}, 127.0.0.1:{fresh}\nthreads = 2")
     assert reload(running)[0]
-    assert listening(kept) == listening(clash) == 2
-    with connect(("127.0.0.1", clash)) as connection:
+    assert listening(kept) == listening(fresh) == 2
+    with connect(("127.0.0.1", fresh)) as connection:
         assert connection.get("/hello.txt").status == 200
 
 

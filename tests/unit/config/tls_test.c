@@ -90,9 +90,27 @@ static void reports_an_address_with_two_schemes(void **state)
                     "weir.conf:2: error: listen: `localhost:80` and `[::1]:80` (line 2) name the "
                     "same address; remove one\n");
     assert_problems("[server]\nlisten = https://localhost:0, localhost:0, 127.0.0.1:0\n" SITE, "");
-    assert_problems("[server]\nlisten = localhost:80\nstats-listen = 127.0.0.1:80\n" SITE,
-                    "weir.conf:3: error: stats-listen: `127.0.0.1:80` is an address of `listen`; "
-                    "the statistics page needs one of its own\n");
+    assert_problems(
+        "[server]\nlisten = localhost:80\nstats-listen = 127.0.0.1:80\n" SITE,
+        "weir.conf:3: error: stats-listen: `127.0.0.1:80` is an address of `listen`, "
+        "or overlaps one; the statistics page needs one of its own: set stats-listen\n");
+}
+
+static void reports_an_address_that_is_a_part_of_another(void **state)
+{
+    (void)state;
+    assert_problems("[server]\nlisten = 127.0.0.1:80\nlisten = *:80\n" SITE,
+                    "weir.conf:3: error: listen: `*:80` and `127.0.0.1:80` (line 2) "
+                    "overlap, so that only one of them can be listened at; remove one\n");
+    assert_problems("[server]\nlisten = [::]:80, 0.0.0.0:80\n" SITE,
+                    "weir.conf:2: error: listen: `0.0.0.0:80` and `[::]:80` (line 2) overlap, so "
+                    "that only one of them can be listened at; remove one\n");
+    assert_problems("[server]\nlisten = *:8081\n" SITE,
+                    "weir: `127.0.0.1:8081` is an address of `listen`, or overlaps one; the "
+                    "statistics page needs one of its own: set stats-listen\n");
+    assert_problems("[server]\nlisten = 0.0.0.0:80, [::1]:80, 127.0.0.1:81, unix:/run/w, *:0, "
+                    "127.0.0.1:0\n" SITE,
+                    "");
 }
 
 static void reports_keys_without_their_certificate(void **state)
@@ -204,6 +222,7 @@ int main(void)
         cmocka_unit_test(without_settings_https_is_off),
         cmocka_unit_test(only_addresses_of_this_machine_need_no_certificate),
         cmocka_unit_test(reports_an_address_with_two_schemes),
+        cmocka_unit_test(reports_an_address_that_is_a_part_of_another),
         cmocka_unit_test(reports_keys_without_their_certificate),
         cmocka_unit_test(reports_files_that_are_not_there),
         cmocka_unit_test(a_key_must_be_secret),
