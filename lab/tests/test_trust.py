@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The grade of a sweep: one place decides it, and names the weightiest reason."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -120,3 +121,57 @@ def test_the_report_shows_this_grade_and_no_other(name: str, tmp_path: Path) -> 
     trust = findings.find(swept, train_to=20).trust
     assert headline.mark.grade.value == trust.grade
     assert headline.mark.reason.startswith(trust.tested)
+
+
+def died(record: dict[str, Any]) -> None:
+    """The server crashed in this run, as the store keeps it: no users and no load."""
+    kept = {name: record[name] for name in ("kind", "key")}
+    record.clear()
+    record.update(kept, error="the server ended: exit status 139")
+
+
+def refused(record: dict[str, Any]) -> None:
+    """Nothing was answered in this run."""
+    record["load"].update(rate=0.0, mean_s=0.0, requests=0, failed=50, percentiles_s={})
+
+
+def changed(name: str, above: int, how: Callable[[dict[str, Any]], None]) -> list[dict[str, Any]]:
+    """The lines of a measured sweep whose runs above this level are changed."""
+    found = measured.lines(name)
+    for record in found:
+        if str(record.get("key", ""))[:1].isdigit() and record["users"] > above:
+            how(record)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        (died, "the server ended: exit status 139"),
+        (refused, "no request was answered, and 50 failed"),
+    ],
+)
+def test_runs_without_an_answer_are_a_reason_and_rows_of_the_table(
+    how: Callable[[dict[str, Any]], None], why: str, tmp_path: Path
+) -> None:
+    (section,) = report_of(changed("pool-ka", 35, how), tmp_path).sections
+    assert section.headline.mark
+    assert section.headline.mark.grade.value == YELLOW
+    assert section.headline.mark.reason.endswith(
+        f" 10 of 56 runs had no answer, at 40 to 60 users; the first because {why}."
+    )
+    tables = {table.name: table for fold in section.folds for table in fold.tables}
+    last = [row for row in tables["capacity-levels"].rows if int(row[0]) > 35]
+    assert [row[0] for row in last] == ["40", "45", "50", "55", "60"]
+    assert all(row[1:3] == ["2", "-"] and row[-1] == why for row in last)
+    assert "nan" not in str(tables["capacity-precision"].rows)
+
+
+def test_where_no_run_had_an_answer_the_reason_and_the_table_say_so(tmp_path: Path) -> None:
+    (section,) = report_of(changed("pool-ka", 0, died), tmp_path).sections
+    assert section.headline.sentence.startswith("None of the 56 measurements of pool is valid")
+    assert section.headline.mark
+    assert section.headline.mark.grade.value == RED
+    assert "56 of 56 runs had no answer" in section.headline.mark.reason
+    (table,) = [table for fold in section.folds for table in fold.tables]
+    assert len(table.rows) == 28

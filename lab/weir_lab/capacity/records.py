@@ -9,7 +9,7 @@ from typing import Any
 from weir_lab.analysis import steady
 from weir_lab.capacity import disturbance
 from weir_lab.capacity.disturbance import Lost
-from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep
+from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep, Unanswered
 
 # Doubts of `weir load` whose effect the point itself shows: the generator's CPU is measured, and
 # its lateness is in the cycle. sweep.why_void judges that effect.
@@ -54,6 +54,22 @@ def _together(demand_s: Mapping[str, float]) -> Mapping[str, float]:
     return {SERVER: sum(demand_s.values())} if demand_s[SERVER] > 0 else {SERVER: 0.0}
 
 
+def is_answered(record: Mapping[str, Any]) -> bool:
+    """Whether the run ended, and at least one request was answered."""
+    return "error" not in record and record["load"]["requests"] > 0 and record["load"]["rate"] > 0
+
+
+def unanswered(record: Mapping[str, Any]) -> Unanswered:
+    """A run without an answer. The record of a failed run has its users in its key alone."""
+    if "error" not in record:
+        failed = record["load"]["failed"]
+        return Unanswered(
+            users=record["users"], why=f"no request was answered, and {failed:,} failed"
+        )
+    users = record.get("users") or record["key"].split("/")[-2].split()[0]
+    return Unanswered(users=int(users), why=str(record["error"]).rstrip("."))
+
+
 def sweep(
     records: Iterable[Mapping[str, Any]],
     *,
@@ -62,13 +78,14 @@ def sweep(
     one_core: bool = False,
     calm: Lost | None = None,
 ) -> Sweep:
-    """The runs of one server under one work, in any order, without the failed ones.
+    """The runs of one server under one work, in any order.
 
     With `one_core` a request needs the same core for the server and for the generator, so that the
     demand on it is the sum of both. `calm` is the loss of CPU that is usual on this machine.
     Without `calm` the records themselves show it.
     """
-    good = [r for r in records if "error" not in r and r["load"]["requests"] > 0]
+    every = list(records)
+    good = [r for r in every if is_answered(r)]
     calm = disturbance.usual(good) if calm is None else calm
     seen: dict[int, int] = {}
     points = []
@@ -85,4 +102,5 @@ def sweep(
         servers={SERVER: server_cores}
         if one_core
         else {SERVER: server_cores, GENERATOR: generator_cores},
+        unanswered=[unanswered(r) for r in every if not is_answered(r)],
     )

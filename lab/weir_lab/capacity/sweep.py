@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The measured points of a sweep, as the models use them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -43,22 +43,39 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unanswered:
+    """A run that ended without an answer, so that it has no rate and no response time."""
+
+    users: int
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """Points of one server under one work."""
+    """Points of one server under one work, and its runs without an answer."""
 
     points: Sequence[Point]
     think_s: float
     servers: Mapping[str, int]  # resource -> its number of servers (cores)
+    unanswered: Sequence[Unanswered] = ()
 
     def up_to(self, users: int) -> "Sweep":
-        """The points with at most this many users."""
-        kept = [p for p in self.points if p.users <= users]
-        return Sweep(points=kept, think_s=self.think_s, servers=self.servers)
+        """The runs with at most this many users."""
+        return self._only(lambda run: run.users <= users)
 
     def above(self, users: int) -> "Sweep":
-        """The points with more users."""
-        kept = [p for p in self.points if p.users > users]
-        return Sweep(points=kept, think_s=self.think_s, servers=self.servers)
+        """The runs with more users."""
+        return self._only(lambda run: run.users > users)
+
+    def _only(self, belongs: Callable[[Point | Unanswered], bool]) -> "Sweep":
+        points = [p for p in self.points if belongs(p)]
+        unanswered = [u for u in self.unanswered if belongs(u)]
+        return replace(self, points=points, unanswered=unanswered)
+
+    @property
+    def runs(self) -> int:
+        """The number of all runs, with and without an answer."""
+        return len(self.points) + len(self.unanswered)
 
     @property
     def users(self) -> FloatArray:
@@ -83,7 +100,7 @@ class Sweep:
     def with_rates(self, values: FloatArray) -> "Sweep":
         """The same points with other values in the place of their rates, to fit a curve to them."""
         points = [replace(p, rate=float(v)) for p, v in zip(self.points, values, strict=True)]
-        return Sweep(points=points, think_s=self.think_s, servers=self.servers)
+        return replace(self, points=points)
 
     @property
     def levels(self) -> list[int]:
@@ -196,4 +213,4 @@ def why_void(sweep: Sweep, point: Point) -> str:
 def without_void(sweep: Sweep) -> Sweep:
     """The valid points."""
     kept = [p for p in sweep.points if not why_void(sweep, p)]
-    return Sweep(points=kept, think_s=sweep.think_s, servers=sweep.servers)
+    return replace(sweep, points=kept)

@@ -52,11 +52,13 @@ def judge(found: Forecast | None, known: Evidence) -> Trust:
     """The grade of a sweep and of its forecast."""
     if len(known.void) == len(known.sweep.points):
         why = f"Every point is void: {known.void[0][1]}." if known.void else ""
-        return Trust(grade=RED, reasons=[why or "There is no measurement."])
+        reasons = [*_unanswered(known.sweep), *([why] if why else [])]
+        return Trust(grade=RED, reasons=reasons or ["There is no measurement."])
     if found is None:
         why = known.refusal or "No model describes the measurements."
-        return Trust(grade=RED, reasons=[r for r in (why, known.doubt) if r])
-    first = _missing(known)
+        reasons = [why, *_unanswered(known.sweep), known.doubt]
+        return Trust(grade=RED, reasons=[r for r in reasons if r])
+    first = [*_unanswered(known.sweep), *_missing(known)]
     severe = [known.doubt] if known.doubt else []
     mild = _untested(known) if known.scored is None else []
     apart = differs(known.held_out) or differs(found.training) or found.scatter
@@ -73,6 +75,19 @@ def judge(found: Forecast | None, known: Evidence) -> Trust:
         tested=_tested(known.held_out, error) if known.scored else "",
         reasons=[*first, *severe, *mild],
     )
+
+
+def _unanswered(sweep: Sweep) -> list[str]:
+    """Runs without an answer: a server may have crashed, or may have refused every user."""
+    found = sorted(sweep.unanswered, key=lambda run: run.users)
+    if not found:
+        return []
+    count = f"{len(found)} of {sweep.runs} runs had no answer"
+    first, last = found[0].users, found[-1].users
+    if first == last:
+        users = "1 user" if last == 1 else f"{last:,} users"
+        return [f"{count}, at {users}: {found[0].why}."]
+    return [f"{count}, at {first:,} to {last:,} users; the first because {found[0].why}."]
 
 
 def _missing(known: Evidence) -> list[str]:

@@ -364,8 +364,7 @@ def run(options: Options, question: Question) -> Report:
 
 def section(store: Store, options: Options, question: Question) -> Section:
     """The answer of the sweep, and what it rests on."""
-    points = {k: r for k, r in store.records.items() if k[0].isdigit()}
-    found = [r for r in points.values() if "error" not in r]
+    found = [r for k, r in store.records.items() if k[0].isdigit()]
     settled = sweeping.settled(store, question.think_s)
     studied = sweeping.study(
         "capacity",
@@ -376,7 +375,7 @@ def section(store: Store, options: Options, question: Question) -> Section:
         p99_limit_s=question.p99_limit_s,
         need=question.need,
         doubt=settled.doubt,
-        missing=max(0, len(question.users) * question.repeats - len(points)),
+        missing=max(0, len(question.users) * question.repeats - len(found)),
     )
     confirmed = confirmation(store, question, options.placement)
     how = "ab, without think time" if question.generator == "ab" else "weir load"

@@ -17,6 +17,7 @@ from weir_lab.experiments.reproduction import (
     by_round,
     checked,
     contradictions,
+    every,
     health,
     is_faster,
     kept,
@@ -168,10 +169,10 @@ def _d_curves(store: Store) -> Iterator[tuple[tuple[str, str], list[Record]]]:
     """The sweeps that have held-out levels."""
     for model in ("fork", "thread"):
         for size in published.D_SIZES:
-            by_load = kept(store, f"d/{model}+load/{size}/")
-            found = by_load or kept(store, f"d/{model}/{size}/")
-            if any(r["users"] > published.D_TRAINING[-1] for r in found):
-                yield (model, size), found
+            by_load, by_ab = f"d/{model}+load/{size}/", f"d/{model}/{size}/"
+            prefix = by_load if kept(store, by_load) else by_ab
+            if any(r["users"] > published.D_TRAINING[-1] for r in kept(store, prefix)):
+                yield (model, size), every(store, prefix)
 
 
 def _d_line(studied: Studied, what: str) -> Check:
@@ -323,7 +324,7 @@ def e_section(store: Store, options: Options) -> Section:
     settled = sweeping.settled(store, published.E_THINK_S, E_PILOT)
     studied = sweeping.study(
         "e",
-        found,
+        every(store, "e/"),
         options.placement,
         server="pool",
         train_to=_e_train_to(sizes),

@@ -107,6 +107,11 @@ def kept(store: Store, prefix: str) -> list[Record]:
     return [r for k, r in store.records.items() if k.startswith(prefix) and "error" not in r]
 
 
+def every(store: Store, prefix: str) -> list[Record]:
+    """The same, with those of failed runs."""
+    return [r for k, r in store.records.items() if k.startswith(prefix)]
+
+
 def middle(records: Sequence[Record], figure: Callable[[Record], float]) -> float | None:
     return median(map(figure, records)) if records else None
 

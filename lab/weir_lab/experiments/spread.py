@@ -188,7 +188,8 @@ def report(
     sections = [spreads.section(found, "requests/s asked" if is_open else "users")]
     closed = [r for r in found if r["loop"] == "closed"]
     if train_to is not None and closed:
-        sections.append(_study(closed, train_to))
+        failed = [r for r in store.records.values() if "error" in r]
+        sections.append(_study(closed, failed, train_to))
     facts = environment(store)
     for host in (h for r in found for h in r["hosts"]):
         facts[f"host {host['host']}"] = (
@@ -209,13 +210,15 @@ def report(
     return page, status
 
 
-def _study(found: Sequence[Record], train_to: int) -> Section:
+def _study(found: Sequence[Record], failed: Sequence[Record], train_to: int) -> Section:
     """The prediction from the sweep, as `capacity` makes it."""
     place = Elsewhere(
         server_cpus=max(1, *(r["server_cpus"] for r in found)),
         generator_cpus=max(r["threads"] for r in found),
     )
-    studied = sweeping.study("capacity", found, place, server="the server", train_to=train_to)
+    studied = sweeping.study(
+        "capacity", [*found, *failed], place, server="the server", train_to=train_to
+    )
     return reported.section(
         studied, title="Prediction", tables=[sweeping.precision("capacity", found)]
     )

@@ -152,7 +152,10 @@ def study(
     doubt: str = "",
     missing: int = 0,
 ) -> Studied:
-    """Forecasts from the levels up to `train_to`, and keeps the rest to score the forecast on."""
+    """Forecasts from the levels up to `train_to`, and keeps the rest to score the forecast on.
+
+    `found` has the records of failed runs, too.
+    """
     swept = records.sweep(
         found,
         server_cores=placement.server_cores,
@@ -180,8 +183,9 @@ def study(
 def precision(name: str, found: Sequence[Record]) -> Table:
     """The precision of each level's throughput: between fresh starts, and within a run."""
     rows = []
-    for users in sorted({r["users"] for r in found if "error" not in r}):
-        here = [r for r in found if "error" not in r and r["users"] == users]
+    answered = [r for r in found if records.is_answered(r)]
+    for users in sorted({r["users"] for r in answered}):
+        here = [r for r in answered if r["users"] == users]
         rates = np.array([r["load"]["rate"] for r in here])
         half = ""
         if len(rates) > 1:

@@ -101,7 +101,7 @@ def within_measured(points: Sequence[Point], limit_s: float) -> int | None:
 def sentence(studied: Studied) -> str:
     """The answer in one sentence."""
     if not studied.valid:
-        count = len(studied.sweep.points)
+        count = studied.sweep.runs
         return (
             f"None of the {count} measurements of {studied.server} is valid, so nothing is known."
             if count
@@ -248,11 +248,12 @@ def amplified_finding(studied: Studied) -> list[str]:
 def void_finding(studied: Studied) -> list[str]:
     """How many points do not count, with the most frequent reason."""
     reasons = [why for _, why in studied.found.void]
+    reasons += [run.why for run in studied.sweep.unanswered]
     if not reasons:
         return []
     often = max(sorted(set(reasons)), key=reasons.count)  # the same one each time
     return [
-        f"{len(reasons)} of {len(studied.sweep.points)} points are void. A frequent reason: "
+        f"{len(reasons)} of {studied.sweep.runs} points are void. A frequent reason: "
         f"{often}. The table gives them all."
     ]
 
@@ -280,8 +281,13 @@ def section(
     tables: Sequence[Table] = (),
 ) -> Section:
     """The whole section; `limit` are findings about the bottleneck, `method` how it was done."""
-    if not studied.sweep.points:
+    if not studied.sweep.runs:
         return Section(title=title, headline=headline(studied))
+    if not studied.sweep.points:
+        measured = Fold(
+            title="What was measured?", tables=[sweeps.levels(studied.name, studied.sweep)]
+        )
+        return Section(title=title, headline=headline(studied), folds=[measured])
     known = studied.found.training if studied.found.training.points else studied.sweep
     name, sweep = studied.name, studied.sweep
     return Section(

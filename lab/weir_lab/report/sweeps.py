@@ -294,15 +294,20 @@ def models(name: str, found: Findings) -> Table:
 def levels(name: str, sweep: Sweep) -> Table:
     """The medians of each level over its valid runs, or over all where none is valid."""
     rows = []
-    for level in sweep.levels:
+    for level in sorted({*sweep.levels, *(run.users for run in sweep.unanswered)}):
         every = [p for p in sweep.points if p.users == level]
+        without = [run.why for run in sweep.unanswered if run.users == level]
+        if not every:
+            figures = ["-"] * (4 + len(sweep.servers))
+            rows.append([str(level), str(len(without)), *figures, "; ".join(sorted(set(without)))])
+            continue
         here = [p for p in every if not why_void(sweep, p)] or every
         rate = np.array([p.rate for p in here])
         deviation = f"{rate.std(ddof=1):,.0f}" if len(rate) > 1 else "-"
         tails = [p.p99_s for p in here if p.p99_s]
         row = [
             str(level),
-            str(len(every)),
+            str(len(every) + len(without)),
             f"{np.median(rate):,.0f}",
             deviation,
             f"{median(p.response_s for p in here) * 1e3:.3f}",
@@ -311,7 +316,7 @@ def levels(name: str, sweep: Sweep) -> Table:
         for resource in sweep.servers:
             busy = [sweep.utilisation(p, resource) for p in here if p.demand_s.get(resource)]
             row.append(f"{median(busy):.0%}" if busy else "-")
-        reasons = sorted({why for p in every if (why := why_void(sweep, p))})
+        reasons = sorted({*without, *(why for p in every if (why := why_void(sweep, p)))})
         rows.append([*row, "; ".join(reasons)])
     head = ["users", "runs", "requests/s", "sd", "mean ms", "p99 ms", *sweep.servers, "void"]
     return Table(
