@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 from functools import cache
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -221,18 +222,34 @@ def of_pool() -> Findings:
 
 @pytest.mark.parametrize(
     ("ends", "value", "note"),
-    [((7.0, 3.0, 9.0), "7", "3 to 9 (95 %)"), ((0.0, 0.0, 0.0), "0", "not even one")],
+    [
+        ((7.0, 3.0, 9.0), "7", "3 to 9 (95 %)"),
+        ((0.0, 0.0, 0.0), "0", "not even one"),
+        ((7.0, 3.0, inf), "7", "3 or more (95 %)"),
+        ((200.0, 75.0, inf), "≥ 200", "75 or more (95 %)"),
+        ((200.0, 200.0, inf), "≥ 200", "the search ended there"),
+    ],
 )
 def test_users_within_an_objective_are_counted_in_whole_numbers(
     ends: tuple[float, float, float], value: str, note: str
 ) -> None:
-    within = Interval(value=ends[0], low=ends[1], high=ends[2])
+    least = value.startswith("≥")
+    within = Interval(value=ends[0], low=ends[1], high=ends[2], is_least=least)
     carried = replace(of_pool().capacity, users_within_p99=within, p99_limit_s=0.001)
     found = replace(of_pool(), capacity=carried)
     studied = capacities.Studied(name="x", server="pool", found=found, records=[])
     users = capacities.numbers(studied)[2]
     assert (users.value, users.note) == (value, note)
     assert "." not in sweeps.interval_text(within)
+    (said,) = capacities.waiting_finding(studied)
+    assert ("for at least 200 users" if least else f"for up to {value} users") in said
+
+
+def test_the_users_within_an_objective_as_measured_are_those_of_the_last_level_within_it() -> None:
+    points = of_pool().sweep.points
+    slow_start = [replace(p, p99_s=0.001 if p.users < 4 else 0.0005) for p in points]
+    assert capacities.within_measured(slow_start, 0.0006) == 60
+    assert capacities.within_measured(slow_start, 0.0001) is None
 
 
 def test_a_ratio_is_the_same_in_the_table_and_in_its_sentence(tmp_path: Path) -> None:

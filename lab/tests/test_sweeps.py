@@ -16,7 +16,7 @@ import measured
 from weir_lab.capacity import answers, findings, records
 from weir_lab.capacity.answers import Need
 from weir_lab.capacity.findings import P99, RATE, RESPONSE, Findings
-from weir_lab.capacity.sweep import GENERATOR, Sweep, why_void
+from weir_lab.capacity.sweep import GENERATOR, Sweep, centres, why_void
 
 TRAIN_TO = 20
 ERROR_MEDIAN, ERROR_MAX = 0.04, 0.10  # of throughput
@@ -145,6 +145,37 @@ def test_without_the_servers_cpu_the_forecast_still_holds_with_a_wider_band(name
         known, unknown = found(name).forecast, blind.forecast
         assert known
         assert unknown.rate(last).deviation[0] >= 0.7 * known.rate(last).deviation[0]
+
+
+@pytest.mark.parametrize("limit_ms", [0.12, 0.2, 1.3, 50, 1000])
+@pytest.mark.parametrize("name", ["percore-think", "pool-ka", "h2o-close"])
+def test_users_within_an_objective_include_every_level_that_meets_it(
+    name: str, limit_ms: float
+) -> None:
+    seen = found(name)
+    assert seen.forecast
+    within = answers.users_within(seen.forecast, limit_ms / 1e3)
+    assert within
+    assert within.low <= within.value <= within.high
+    levels, tails = centres(seen.training, seen.training.tails)
+    assert within.value >= max(levels[tails <= limit_ms / 1e3], default=0)
+
+
+def test_a_search_for_users_that_ends_too_early_says_so() -> None:
+    thinking = found("percore-think").forecast
+    assert thinking
+    loose, fitting = (answers.users_within(thinking, limit_s) for limit_s in (1.0, 2e-4))
+    assert loose
+    assert (loose.value, loose.is_least, loose.high) == (200, True, np.inf)
+    assert fitting
+    assert not fitting.is_least
+    assert 60 <= fitting.value < 100  # at 60 users, 0.13 to 0.2 ms were measured
+    full = found("pool-ka").forecast  # throughput is flat, so each further user adds as much
+    assert full
+    far = answers.users_within(full, 1.0)
+    assert far
+    assert not far.is_least
+    assert far.value > 50_000
 
 
 def test_what_to_buy_for_users_who_think() -> None:

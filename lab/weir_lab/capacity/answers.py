@@ -19,6 +19,7 @@ from weir_lab.capacity.trend import trend
 
 USERS_SEARCHED_MAX = 10_000_000
 SEARCHED = 10  # times the last training level: no answer looks further
+SEARCH_STEPS = 200
 SATURATED = 0.95  # utilisation: above it a resource counts as saturated
 HORIZON = 3.0  # times the last training level: the answers look so far ahead
 FAR = 1e6  # times the last training level: a damped trend has ended there
@@ -31,7 +32,8 @@ class Interval:
 
     value: float
     low: float
-    high: float
+    high: float  # infinite: nothing was found that limits it
+    is_least: bool = False  # the search ended at the value, so it may be larger
 
     @property
     def width(self) -> float:
@@ -140,8 +142,9 @@ def capacity(found: Forecast | None, p99_limit_s: float | None = None) -> Capaci
     cycle_s = float((levels / rates).min())
     knee = None
     if most:
-        values = (each * cycle_s for each in (most.value, most.low, most.high))
-        knee = Interval(**dict(zip(("value", "low", "high"), values, strict=True)))
+        knee = Interval(
+            value=most.value * cycle_s, low=most.low * cycle_s, high=most.high * cycle_s
+        )
     within = None if p99_limit_s is None else users_within(found, p99_limit_s)
     return Capacity(
         saturation_users=knee, most_rate=most, users_within_p99=within, p99_limit_s=p99_limit_s
@@ -151,29 +154,49 @@ def capacity(found: Forecast | None, p99_limit_s: float | None = None) -> Capaci
 def users_within(found: Forecast, limit_s: float) -> Interval | None:
     """The largest number of users whose forecast 99th percentile is within the limit.
 
-    The interval is where the edges of the band cross the limit. None when no percentile was
-    measured.
+    The percentile of a few users may be higher than that of more, because an idle CPU has to wake
+    up. So the search begins at the most users. The interval is where the edges of the band cross
+    the limit for the last time. None when no percentile was measured.
     """
-    if found.p99(np.array([found.last])) is None:
+    limit = int(found.last * SEARCHED)
+    steps = np.geomspace(1, limit, SEARCH_STEPS)
+    grid = np.unique(np.round(np.concatenate([steps, found.training.levels])))
+    band = found.p99(grid)
+    if band is None:
         return None
-    far = found.last * SEARCHED
-    first, last = found.rates(np.array([far / 2, far]))
+    first, last = found.rates(np.array([limit / 2, float(limit)]))
     is_flat = np.log(last / first) < SLOPE_FLAT * np.log(2)
 
     def most(edge: str) -> float:
         def fits(users: int) -> bool:
-            band = found.p99(np.array([float(users)]))
-            return band is not None and float(getattr(band, edge)[0]) <= limit_s
+            at = found.p99(np.array([float(users)]))
+            return at is not None and float(getattr(at, edge)[0]) <= limit_s
 
-        limit = int(found.last * SEARCHED)
-        users = _most_users(fits, limit)
-        if users < limit or not is_flat:
-            return float(users)
-        band = found.p99(np.array([float(limit)]))
-        assert band is not None
-        return limit * limit_s / float(getattr(band, edge)[0])  # each user adds as much
+        values = getattr(band, edge)
+        fitting = np.flatnonzero(values <= limit_s)
+        if not len(fitting):
+            return 0.0
+        place = int(fitting[-1])
+        if place + 1 < len(grid):
+            return float(_last_fitting(fits, int(grid[place]), int(grid[place + 1])))
+        # Where throughput is flat, each further user adds as much.
+        return float(np.floor(limit * limit_s / values[-1])) if is_flat else float("inf")
 
-    return Interval(value=most("value"), low=most("high"), high=most("low"))
+    value, low, high = most("value"), most("high"), most("low")
+    return Interval(
+        value=min(value, limit) if np.isinf(value) else value,
+        low=min(low, limit) if np.isinf(low) else low,
+        high=high,
+        is_least=bool(np.isinf(value)),
+    )
+
+
+def _last_fitting(fits: Callable[[int], bool], low: int, high: int) -> int:
+    """The last number for which `fits` holds, from `low`, where it does, to `high`, where not."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _most_users(fits: Callable[[int], bool], limit: int) -> int:
@@ -185,10 +208,7 @@ def _most_users(fits: Callable[[int], bool], limit: int) -> int:
         low, high = high, high * 2
         if low >= limit:
             return limit
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return min(limit, _last_fitting(fits, low, high))
 
 
 def _at_length(found: Forecast) -> tuple[float, ...]:

@@ -88,14 +88,12 @@ def most_measured(points: Sequence[Point]) -> Point | None:
 
 
 def within_measured(points: Sequence[Point], limit_s: float) -> int | None:
-    """The largest measured level up to which each level's 99th percentile is within the limit."""
-    best = None
-    for level in sorted({p.users for p in points}):
+    """The largest measured level whose 99th percentile is within the limit."""
+    for level in sorted({p.users for p in points}, reverse=True):
         here = [p.p99_s for p in points if p.users == level and p.p99_s]
-        if not here or median(here) > limit_s:
-            break
-        best = level
-    return best
+        if here and median(here) <= limit_s:
+            return level
+    return None
 
 
 def sentence(studied: Studied) -> str:
@@ -138,14 +136,18 @@ def _interval(found: Interval | None) -> tuple[str, str]:
     if found is None or not math.isfinite(found.value):
         return UNKNOWN, "not known"
 
-    ends = (found.value, found.low, found.high)
-    is_count = all(float(n).is_integer() for n in ends)
+    is_count = sweeps.is_whole(found)
 
     def said(value: float) -> str:
         return f"{value:.1f}" if abs(value) < 10 and not is_count else whole(value)
 
     if found.high == 0:
         return "0", "not even one"
+    if found.is_least and found.low == found.value:
+        return f"\N{GREATER-THAN OR EQUAL TO} {said(found.value)}", "the search ended there"
+    if math.isfinite(found.low) and math.isinf(found.high):
+        least = "\N{GREATER-THAN OR EQUAL TO} " if found.is_least else ""
+        return f"{least}{said(found.value)}", f"{said(found.low)} or more (95 %)"
     if math.isfinite(found.low) and math.isfinite(found.high):
         return said(found.value), f"{said(found.low)} to {said(found.high)} (95 %)"
     return said(found.value), ""
@@ -264,10 +266,12 @@ def waiting_finding(studied: Studied) -> list[str]:
     bought = [studied.found.purchase.sentence] if studied.found.purchase else []
     if carried.p99_limit_s is None or not carried.users_within_p99:
         return bought
-    within = sweeps.interval_text(carried.users_within_p99, " users")
+    found = carried.users_within_p99
+    within = sweeps.interval_text(found, " users")
     limit_ms = carried.p99_limit_s * 1e3
+    up_to = "at least" if found.is_least else "up to"
     return [
-        f"99 % of requests are answered within {limit_ms:g} ms for up to {within}.",
+        f"99 % of requests are answered within {limit_ms:g} ms for {up_to} {within}.",
         *bought,
     ]
 

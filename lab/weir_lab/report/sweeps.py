@@ -237,16 +237,19 @@ def interval_text(interval: Interval | None, unit: str = "") -> str:
         return "-"
     if not math.isfinite(interval.value):
         return "none"
-    digits = 0 if abs(interval.value) >= 100 or _is_whole(interval) else 1
+    digits = 0 if abs(interval.value) >= 100 or is_whole(interval) else 1
     text = f"{interval.value:,.{digits}f}{unit}"
     if math.isfinite(interval.low) and math.isfinite(interval.high):
         text += f" ({interval.low:,.{digits}f} to {interval.high:,.{digits}f})"
+    elif math.isfinite(interval.low) and interval.low < interval.value:
+        text += f" ({interval.low:,.{digits}f} or more)"
     return text
 
 
-def _is_whole(interval: Interval) -> bool:
+def is_whole(interval: Interval) -> bool:
     """Whether these are counts of users, and no values of a model."""
-    return all(float(n).is_integer() for n in (interval.value, interval.low, interval.high))
+    ends = (interval.value, interval.low, interval.high)
+    return all(float(n).is_integer() for n in ends if math.isfinite(n))
 
 
 def scores(name: str, found: Findings) -> Table:
