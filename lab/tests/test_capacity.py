@@ -303,6 +303,29 @@ def test_the_bottleneck_is_called_saturated_only_if_it_was() -> None:
     assert "busy for 50%" in answers.bottleneck_sentence(half)
 
 
+def test_a_server_whose_cpu_is_not_known_may_be_the_limit() -> None:
+    def of(generator_s: float, server_s: float) -> Sweep:
+        demand_s = {SERVER: server_s, GENERATOR: generator_s}
+        points = [
+            Point(users=n, rate=1000.0, response_s=n / 1000, demand_s=demand_s) for n in (1, 4)
+        ]
+        return Sweep(points=points, think_s=0, servers={SERVER: 1, GENERATOR: 1})
+
+    idle, full = of(6.5e-4, 0.0), of(9.9e-4, 0.0)
+    assert answers.first_limit(idle) is None
+    assert "cannot be named. The generator CPU was busy for 65%" in answers.bottleneck_sentence(
+        idle
+    )
+    limit = answers.first_limit(full)
+    assert limit
+    assert limit.resource == GENERATOR
+    known = answers.first_limit(of(6.5e-4, 7e-4))
+    assert known
+    assert known.resource == SERVER
+    text = answers.bottleneck_sentence(of(1e-4, 9.871e-4))
+    assert "so about 1,010 requests per second" in text
+
+
 @pytest.mark.parametrize("repeats", [1, 2, 3])
 def test_an_interval_has_a_width_for_any_number_of_repeats(repeats: int) -> None:
     truth = repair(1, 0.001, 0.005)

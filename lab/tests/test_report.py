@@ -213,6 +213,17 @@ def test_a_legend_of_long_names_has_as_many_columns_as_fit(length: int) -> None:
     assert legend.get_window_extent().width <= chart.canvas.bbox.width
 
 
+def test_without_the_servers_cpu_no_resource_is_named_as_the_limit(tmp_path: Path) -> None:
+    found = measured.lines("pool-ka")
+    for record in found:
+        if str(record.get("key", ""))[:1].isdigit():
+            record["load"]["server_demand_s"] = record["server_cpu_s"] = 0.0
+    (section,) = report_of(found, tmp_path).sections
+    assert "is the limit" not in section.headline.sentence
+    (fold,) = [each for each in section.folds if each.title == "What is the limit?"]
+    assert fold.findings[0].startswith("The server's CPU was not measured at every training load")
+
+
 @cache
 def of_pool() -> Findings:
     """What a measured sweep shows."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import measured
-from weir_lab.capacity import answers, findings, records
+from weir_lab.capacity import answers, findings, mechanisms, records
 from weir_lab.capacity.answers import Need
 from weir_lab.capacity.findings import P99, RATE, RESPONSE, Findings
 from weir_lab.capacity.sweep import GENERATOR, Sweep, centres, why_void
@@ -159,6 +159,18 @@ def test_users_within_an_objective_include_every_level_that_meets_it(
     assert within.low <= within.value <= within.high
     levels, tails = centres(seen.training, seen.training.tails)
     assert within.value >= max(levels[tails <= limit_ms / 1e3], default=0)
+
+
+def test_before_the_knee_the_highest_throughput_respects_the_generator() -> None:
+    seen = found("percore-think")
+    assert answers.limits(seen.training)[0].resource == GENERATOR
+    last = float(seen.training.levels[-1])
+    known = mechanisms.demand(seen.training, GENERATOR)
+    here_s, far_s = known.at(np.array([last, last * answers.FAR]))
+    most = seen.capacity.most_rate
+    assert most
+    assert 1 / here_s < most.value < 1 / far_s
+    assert most.high < 1.1 / far_s
 
 
 def test_a_search_for_users_that_ends_too_early_says_so() -> None:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from weir_lab.capacity import queueing
 from weir_lab.capacity.forecast import KNEE_EFFICIENCY, TAIL, Forecast
-from weir_lab.capacity.mechanisms import LAST, demand, tail
+from weir_lab.capacity.mechanisms import LAST, demands, roof, tail
 from weir_lab.capacity.queueing import Station
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep, centres
 from weir_lab.capacity.trend import trend
@@ -111,8 +111,9 @@ def _around(value: float, deviation: float) -> Interval:
 def most_rate(found: Forecast) -> Interval | None:
     """The highest throughput. None where it lies beyond the loads and no CPU is known.
 
-    Where the forecast becomes flat, it is the forecast. Elsewhere it is m/D: somewhere between the
-    demand at the highest training loads and the limit of its trend.
+    Where the forecast becomes flat, it is the forecast. Elsewhere it is the least m/D of server and
+    generator: somewhere between their demands at the highest training loads and the limits of the
+    trends.
     """
     grid = np.unique(np.round(np.geomspace(1, found.last * HORIZON, 100)))
     rates = found.rates(grid)
@@ -123,8 +124,8 @@ def most_rate(found: Forecast) -> Interval | None:
         return _around(float(rates[place]), deviation)
     if not found.training.has_demand():
         return None
-    known = demand(found.training, SERVER)
-    here, far = (max(known.most(n), float(rates[place])) for n in (found.last, found.last * FAR))
+    ends = roof(demands(found.training), np.array([found.last, found.last * FAR]))
+    here, far = (max(float(end), float(rates[place])) for end in ends)
     noise = float(np.exp(deviation))
     low, high = min(here, far) / noise, max(here, far) * noise
     return Interval(value=float(np.sqrt(here * far)), low=low, high=high)
@@ -360,18 +361,34 @@ def limits(sweep: Sweep) -> list[Limit]:
     return sorted(found, key=lambda limit: limit.most_rate)
 
 
+def first_limit(sweep: Sweep) -> Limit | None:
+    """The bottleneck; None where it is not known.
+
+    A server whose CPU was not measured may limit before a generator that was not saturated.
+    """
+    found = limits(sweep)
+    is_known = bool(found) and (sweep.has_demand() or found[0].used >= SATURATED)
+    return found[0] if is_known else None
+
+
 def bottleneck_sentence(sweep: Sweep) -> str:
     """Names the resource that saturates first, and whether it was seen to saturate."""
     found = limits(sweep)
     if not found:
         return "No service demand was measured, so the bottleneck cannot be named."
-    first = found[0]
+    first = first_limit(sweep)
+    if first is None:
+        return (
+            "The server's CPU was not measured at every training load, so the bottleneck cannot be "
+            f"named. The {found[0].resource} was busy for {found[0].used:.0%} of the time at the "
+            "highest of these loads."
+        )
     of = f" of {first.servers} cores" if first.servers > 1 else ""
     text = f"The bottleneck is the {first.resource}: {first.demand_s * 1e6:.1f} µs{of} each request"
     if first.used >= SATURATED:
         return (
-            f"{text}, so at most {first.most_rate:,.0f} requests per second. It was saturated "
-            f"({first.used:.0%})."
+            f"{text}, so about {float(f'{first.most_rate:.3g}'):,.0f} requests per second. It was "
+            f"saturated ({first.used:.0%})."
         )
     return (
         f"{text} at the highest training loads, where it was busy for {first.used:.0%} of the time."

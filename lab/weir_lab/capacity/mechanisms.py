@@ -7,7 +7,7 @@ Examples are a plateau while throughput grows with every user, and a queue of CP
 known.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,10 +55,6 @@ class Demand:
         beyond = self.trend.at(users, slope=self.slope, fading=DEMAND_FADING)
         return np.where(users > self.levels[-1], beyond, inside)
 
-    def most(self, users: float) -> float:
-        """The highest rate at which the resource can work with so many users."""
-        return self.servers / float(self.at(np.array([users]))[0])
-
 
 def _is_saturated(sweep: Sweep, name: str) -> bool:
     return float(np.median([sweep.utilisation(p, name) for p in sweep.points])) >= SATURATED
@@ -98,7 +94,7 @@ def demands(sweep: Sweep) -> list[Demand]:
     return [demand(sweep, name) for name in (SERVER, GENERATOR) if sweep.has_demand(name)]
 
 
-def roof(known: list[Demand], users: FloatArray) -> FloatArray:
+def roof(known: Sequence[Demand], users: FloatArray) -> FloatArray:
     """The least m/D of all resources; infinite where none is known."""
     found = [each.servers / each.at(users) for each in known]
     return np.min(found, axis=0) if found else np.full(len(users), np.inf)

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from weir_lab.capacity import disturbance
-from weir_lab.capacity.answers import Capacity, Interval, bottleneck_sentence, limits
+from weir_lab.capacity.answers import Capacity, Interval, bottleneck_sentence, first_limit
 from weir_lab.capacity.findings import RATE, Findings
 from weir_lab.capacity.sweep import Point, Sweep
 from weir_lab.capacity.trust import GREEN, RED, WORSE_MAX, YELLOW
@@ -115,8 +115,8 @@ def sentence(studied: Studied) -> str:
     if studied.found.purchase:
         return studied.found.purchase.sentence
     most, knee = studied.carried.most_rate, studied.carried.saturation_users
-    found = limits(studied.found.training)
-    then = f"; then the {found[0].resource} is the limit" if found else ""
+    limit = first_limit(studied.found.training)
+    then = f"; then the {limit.resource} is the limit" if limit else ""
     where = ""
     if knee and math.isfinite(knee.value):
         at = f"at about {users_text(knee.value)}"
