@@ -213,6 +213,19 @@ def test_a_legend_of_long_names_has_as_many_columns_as_fit(length: int) -> None:
     assert legend.get_window_extent().width <= chart.canvas.bbox.width
 
 
+@pytest.mark.parametrize(("asked", "trained_to"), [("", 50), (" --train-to 45", 45)])
+def test_the_report_again_has_the_training_levels_of_the_run(
+    asked: str, trained_to: int, tmp_path: Path
+) -> None:
+    found = [r for r in measured.lines("pool-ka") if r.get("users", 60) > 20]
+    found[0]["plan"]["users"] = list(range(25, 61, 5))
+    found[0]["machine"]["command"] += f" --users 25..60:5 --as-given{asked}"
+    (section,) = report_of(found, tmp_path).sections
+    (fold,) = [each for each in section.folds if each.title == "How was it measured?"]
+    assert f"Training went up to {trained_to} users." in fold.text[0]
+    assert "There is no forecast" not in section.headline.sentence
+
+
 def test_without_the_servers_cpu_no_resource_is_named_as_the_limit(tmp_path: Path) -> None:
     found = measured.lines("pool-ka")
     for record in found:

@@ -167,10 +167,10 @@ def one_request(question: Question) -> Load:
 
 def set_up(here: World, store: Store, question: Question, do: Perform) -> pilot.Setup:
     """The levels and the work: by the question, or by a pilot."""
-    given = question.users or (AB_USERS if question.generator == "ab" else ())
-    train_to = question.train_to or (trained(given) if given else 0)
-    if given and (question.generator == "ab" or not question.adapt):
-        return pilot.Setup(users=given, train_to=train_to)
+    levels = given(question)
+    train_to = question.train_to or (trained(levels) if levels else 0)
+    if levels and (question.generator == "ab" or not question.adapt):
+        return pilot.Setup(users=levels, train_to=train_to)
 
     def step(work: pilot.Work, users: int) -> Step:
         machine.raise_descriptor_limit(users * 2)
@@ -190,11 +190,16 @@ def set_up(here: World, store: Store, question: Question, do: Perform) -> pilot.
         heavier_pages=own,
         shares=own and quota.is_possible(),
         fewer_levels=question.adapt and not here.placement.is_shared,
-        users=given,
+        users=levels,
         train_to=train_to,
         most=min(pilot.USERS_MAX, machine.descriptors_possible() // 2),
     )
     return pilot.settle(store, measure, means)
+
+
+def given(question: Question) -> tuple[int, ...]:
+    """The levels that no pilot chooses; empty where the pilot does."""
+    return question.users or (AB_USERS if question.generator == "ab" else ())
 
 
 def trained(users: tuple[int, ...]) -> int:

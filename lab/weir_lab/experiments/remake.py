@@ -64,7 +64,7 @@ def of_capacity(store: Store, options: Options) -> Report:
     question = question_of(
         capacity.Question,
         store.head["plan"],
-        train_to=int(option(store, "--train-to", str(tour.TRAIN_TO))),
+        train_to=int(option(store, "--train-to", "0")),
         p99_limit_s=float(limit_ms) / 1e3 if limit_ms else None,
         need=capacity.need(
             int(for_users) if for_users else None,
@@ -74,6 +74,9 @@ def of_capacity(store: Store, options: Options) -> Report:
     )
     if setup := pilot.known(store):
         question = replace(question, users=setup.users, train_to=setup.train_to)
+    elif users := capacity.given(question):
+        train_to = question.train_to or capacity.trained(users)
+        question = replace(question, users=users, train_to=train_to)
     return whole(
         store, f"How much {question.server} carries", [capacity.section(store, options, question)]
     )
