@@ -226,6 +226,26 @@ def test_the_report_again_has_the_training_levels_of_the_run(
     assert "There is no forecast" not in section.headline.sentence
 
 
+@pytest.mark.parametrize(("name", "connects"), [("h2o-close", True), ("pool-ka", False)])
+def test_with_a_connection_for_each_request_the_report_says_which_times_have_connecting(
+    name: str, connects: bool, tmp_path: Path
+) -> None:
+    (section,) = report_of(measured.lines(name), tmp_path).sections
+    tables = {table.name: table for fold in section.folds for table in fold.tables}
+    times = tables["capacity-levels"].head[4:6]
+    said = [*section.headline.caption.split(". "), *section.folds[0].text]
+    about = [text for text in said if "time to connect" in text]
+    if connects:
+        assert times == ["mean ms, with connecting", "p99 ms, without connecting"]
+        assert section.headline.numbers[2].name.endswith("ms, without connecting")
+        assert ", without the time to connect, for up to" in section.folds[0].findings[0]
+        assert len(about) == 2
+    else:
+        assert times == ["mean ms", "p99 ms"]
+        assert section.headline.numbers[2].name.endswith(" ms")
+        assert about == []
+
+
 def test_without_the_servers_cpu_no_resource_is_named_as_the_limit(tmp_path: Path) -> None:
     found = measured.lines("pool-ka")
     for record in found:

@@ -34,7 +34,14 @@ def capacity(
     think_ms: Annotated[float, option(min=0, help="Mean think time; needs weir load.")] = 0,
     seconds: Annotated[float, option(min=0.5, help="Length of each run.")] = 2,
     repeats: Annotated[int, option(min=1, help="Runs of each level.")] = 3,
-    keep_alive: Annotated[bool, option("--keep-alive/--close")] = True,
+    keep_alive: Annotated[
+        bool,
+        option(
+            "--keep-alive/--close",
+            help="--close: a connection for each request. Means have the time to connect; "
+            "percentiles of weir load do not.",
+        ),
+    ] = True,
     generator: Annotated[str, option(help="load or ab.")] = "load",
     p99_ms: Annotated[float | None, option(help="Find the users that keep p99 below this.")] = None,
     for_users: Annotated[

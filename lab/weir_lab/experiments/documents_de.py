@@ -196,7 +196,7 @@ def _d_fold(studied: Studied, what: str, found: Sequence[Record]) -> Fold:
         tables=[
             sweeps.scores(name, studied.found),
             sweeps.models(name, studied.found),
-            sweeps.levels(name, studied.sweep),
+            sweeps.levels(name, studied.sweep, connects=studied.connects),
             sweeping.precision(name, found),
         ],
     )

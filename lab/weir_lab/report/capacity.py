@@ -24,6 +24,10 @@ UNKNOWN = "-"
 WORDS = {GREEN: "Reliable", YELLOW: "Use it with care", RED: "Do not rely on it"}
 LINEAR_GOOD = 0.2  # an error of linear regression that a straight world explains
 AMPLIFIED = 3.0  # cycle / response time; above it, the report says what this means for errors
+CONNECTS = (
+    "Each request has a connection of its own here. The mean has the time to connect, percentiles "
+    "do not have it."
+)
 FIFTH = 5  # the goal: the forecast's error is this many times below linear regression's
 
 
@@ -56,6 +60,15 @@ class Studied:
         """The points that count."""
         void = [p for p, _ in self.found.void]
         return [p for p in self.sweep.points if p not in void]
+
+    @property
+    def connects(self) -> bool:
+        """Whether `weir load` opened a connection for each request: see CONNECTS."""
+        return any(
+            not r.get("keep_alive", True) and r["load"].get("judged")
+            for r in self.records
+            if "load" in r
+        )
 
     @property
     def has_forecast(self) -> bool:
@@ -176,6 +189,7 @@ def numbers(studied: Studied) -> list[Number]:
         level = within_measured(studied.valid, limit_s)
         within, note = (f"{level:,}", "as measured") if level else (UNKNOWN, "no level measured")
     objective = f"Users with p99 within {limit_s * 1e3:.3g} ms"
+    objective += ", without connecting" if studied.connects else ""
     found.append(Number(name=objective, value=within, unit="users", note=note))
     return found
 
@@ -207,6 +221,7 @@ def headline(studied: Studied) -> Headline:
         caption=(
             "Each mark is one run against a freshly started server. The forecast was fitted to "
             "the filled marks and tested on the hollow ones."
+            + (f" {CONNECTS}" if studied.connects else "")
         ),
     )
 
@@ -270,8 +285,9 @@ def waiting_finding(studied: Studied) -> list[str]:
     within = sweeps.interval_text(found, " users")
     limit_ms = carried.p99_limit_s * 1e3
     up_to = "at least" if found.is_least else "up to"
+    without = ", without the time to connect," if studied.connects else ""
     return [
-        f"99 % of requests are answered within {limit_ms:g} ms for {up_to} {within}.",
+        f"99 % of requests are answered within {limit_ms:g} ms{without} for {up_to} {within}.",
         *bought,
     ]
 
@@ -303,7 +319,8 @@ def section(
                 findings=waiting_finding(studied),
                 text=[
                     "Up to N*, users hardly delay each other. Beyond it, each further user makes "
-                    "all users wait."
+                    "all users wait.",
+                    *([CONNECTS] if studied.connects else []),
                 ],
                 pictures=[
                     sweeps.latency_throughput(name, sweep),
@@ -325,7 +342,7 @@ def section(
                 title="What was measured?",
                 findings=[*disturbance.sentences(studied.records), *void_finding(studied)],
                 pictures=sweeps.seconds(name, studied.records),
-                tables=[sweeps.levels(name, sweep), *tables],
+                tables=[sweeps.levels(name, sweep, connects=studied.connects), *tables],
             ),
             *([Fold(title="How was it measured?", text=method)] if method else []),
         ],

@@ -294,8 +294,11 @@ def models(name: str, found: Findings) -> Table:
     )
 
 
-def levels(name: str, sweep: Sweep) -> Table:
-    """The medians of each level over its valid runs, or over all where none is valid."""
+def levels(name: str, sweep: Sweep, *, connects: bool = False) -> Table:
+    """The medians of each level over its valid runs, or over all where none is valid.
+
+    Where the generator `connects` for each request, the mean has that time and the percentile not.
+    """
     rows = []
     for level in sorted({*sweep.levels, *(run.users for run in sweep.unanswered)}):
         every = [p for p in sweep.points if p.users == level]
@@ -321,7 +324,10 @@ def levels(name: str, sweep: Sweep) -> Table:
             row.append(f"{median(busy):.0%}" if busy else "-")
         reasons = sorted({*without, *(why for p in every if (why := why_void(sweep, p)))})
         rows.append([*row, "; ".join(reasons)])
-    head = ["users", "runs", "requests/s", "sd", "mean ms", "p99 ms", *sweep.servers, "void"]
+    times = ["mean ms", "p99 ms"]
+    if connects:
+        times = ["mean ms, with connecting", "p99 ms, without connecting"]
+    head = ["users", "runs", "requests/s", "sd", *times, *sweep.servers, "void"]
     return Table(
         name=f"{name}-levels",
         title="Every level",
