@@ -167,6 +167,22 @@ def test_runs_without_an_answer_are_a_reason_and_rows_of_the_table(
     assert "nan" not in str(tables["capacity-precision"].rows)
 
 
+def failing(record: dict[str, Any]) -> None:
+    """One request of twenty failed in this run."""
+    record["load"]["failed"] = round(record["load"]["requests"] * 0.05)
+
+
+@pytest.mark.parametrize(("how", "why"), [(failing, "requests failed"), (died, "the server ended")])
+def test_where_all_held_out_runs_are_void_the_reason_is_not_that_there_are_none(
+    how: Callable[[dict[str, Any]], None], why: str
+) -> None:
+    runs = [r for r in changed("pool-ka", 20, how) if str(r.get("key", ""))[:1].isdigit()]
+    swept = records.sweep(runs, server_cores=1, generator_cores=1)
+    (said,) = [r for r in findings.find(swept, train_to=20).trust.reasons if "not tested" in r]
+    assert "all 16 runs at held-out levels are void, the first because" in said
+    assert why in said
+
+
 def test_where_no_run_had_an_answer_the_reason_and_the_table_say_so(tmp_path: Path) -> None:
     (section,) = report_of(changed("pool-ka", 0, died), tmp_path).sections
     assert section.headline.sentence.startswith("None of the 56 measurements of pool is valid")

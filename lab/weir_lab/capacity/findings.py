@@ -100,6 +100,10 @@ def find(
                 refusal=refusal,
                 doubt=doubt,
                 missing=missing,
+                not_tested=[
+                    *(why for point, why in void if point.users > train_to),
+                    *(run.why for run in held_out.unanswered),
+                ],
             ),
         ),
     )
@@ -109,7 +113,8 @@ def why_not(training: Sweep) -> str:
     """The reason why nothing can be said beyond the points, in one sentence; empty when it can."""
     if len(training.levels) < LEVELS_MIN:
         count = len(training.levels)
-        return f"{count} valid levels of load are too few; a forecast needs {LEVELS_MIN}."
+        found = "1 valid level of load is" if count == 1 else f"{count} valid levels of load are"
+        return f"{found} too few; a forecast needs {LEVELS_MIN}."
     return ""
 
 

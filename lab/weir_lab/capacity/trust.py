@@ -46,6 +46,7 @@ class Evidence:
     refusal: str = ""  # why there is no forecast
     doubt: str = ""  # against the measurement as a whole
     missing: int = 0  # points that are not measured yet
+    not_tested: Sequence[str] = ()  # why each void run of the held-out levels is void
 
 
 def judge(found: Forecast | None, known: Evidence) -> Trust:
@@ -108,8 +109,14 @@ def _tested(held_out: Sweep, error: float) -> str:
 def _untested(known: Evidence) -> list[str]:
     if known.held_out.points:
         why = "the two runs of each held-out level contradict each other"
-        return [f"The forecast was not tested: {why}."]
-    return ["The forecast was not tested: no level was held out."]
+    elif known.not_tested:
+        count, first = len(known.not_tested), known.not_tested[0]
+        why = f"all {count} runs at held-out levels are void, the first because {first}"
+        if count == 1:
+            why = f"the only run at a held-out level is void: {first}"
+    else:
+        why = "no level was held out"
+    return [f"The forecast was not tested: {why}."]
 
 
 def _scatter(apart: float, error: float) -> str:
