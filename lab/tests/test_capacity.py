@@ -222,6 +222,10 @@ def test_the_cores_to_buy_follow_from_the_service_demand() -> None:
     assert 850 < one.ends_at < 1100
     assert one.sentence.startswith("For 500 users who think for 1 s with p99 below 50 ms: 1 core (")
     assert one.sentence.endswith("users; then the CPU.")
+    single = replace(one, need=Need(users=1, think_s=1, p99_s=0.05))
+    assert single.sentence.startswith(
+        "For 1 user who thinks for 1 s with p99 below 50 ms: 1 core ("
+    )
     many = find(known, need=Need(users=5000, think_s=1, p99_s=0.05)).purchase
     assert many
     assert many.cores in {5, 6}
@@ -244,7 +248,9 @@ def test_two_levels_and_no_points_are_refused() -> None:
     truth = repair(2, 0.001, 0.005)
     known: Any = {"think_s": 0.005, "servers": 2, "service_s": 0.001, "seed": 1}
     few = find(sweep(truth, (1, 20), **known))
-    assert "too few" in few.refusal
+    assert few.refusal.startswith("2 valid levels of load are too few")
+    one = find(sweep(truth, (1,), **known))
+    assert one.refusal.startswith("1 valid level of load is too few")
     assert few.trust.grade == trust.RED
     none = find(Sweep(points=[], think_s=0, servers={SERVER: 1}))
     assert none.refusal

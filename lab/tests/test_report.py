@@ -289,6 +289,17 @@ def test_users_within_an_objective_are_counted_in_whole_numbers(
     assert ("for at least 200 users" if least else f"for up to {value} users") in said
 
 
+@pytest.mark.parametrize(
+    ("limit_s", "said"), [(1.0, "1,000"), (10.0, "10,000"), (0.05, "50"), (0.00052, "0.52")]
+)
+def test_an_objective_is_a_plain_number(limit_s: float, said: str) -> None:
+    carried = replace(of_pool().capacity, p99_limit_s=limit_s)
+    found = replace(of_pool(), capacity=carried)
+    studied = capacities.Studied(name="x", server="pool", found=found, records=[])
+    assert capacities.numbers(studied)[2].name == f"Users with p99 within {said} ms"
+    assert f"objective: p99 within {said} ms" in sweeps.response("x", found).alt
+
+
 def test_the_users_within_an_objective_as_measured_are_those_of_the_last_level_within_it() -> None:
     points = of_pool().sweep.points
     slow_start = [replace(p, p99_s=0.001 if p.users < 4 else 0.0005) for p in points]

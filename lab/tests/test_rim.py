@@ -178,3 +178,8 @@ def test_the_published_figures_that_contradict_themselves_are_found() -> None:
     rows = [*published.A_CLOSE, *published.A_KEEP_ALIVE, *published.C, *published.D.values()]
     wrong = {row.label for row in rows if row.contradiction}
     assert wrong == {"favicon.ico", *(row.label for row in published.D.values())}
+
+
+def test_a_range_of_levels_with_its_ends_exchanged_says_so() -> None:
+    with pytest.raises(LabError, match=r"'5\.\.1' has no level: the first number is the larger"):
+        parse.levels("1,5..1")

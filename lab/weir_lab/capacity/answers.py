@@ -75,7 +75,7 @@ class Purchase:
         """The answer in one sentence."""
         need = self.need
         text = (
-            f"For {need.users:,} users who think for {need.think_s:g} s with p99 below "
+            f"For {_who(need.users)} for {need.think_s:g} s with p99 below "
             f"{need.p99_s * 1e3:g} ms: "
         )
         if self.cores is None:
@@ -85,6 +85,10 @@ class Purchase:
             f"{text}{cores} ({self.busy:.0%} busy); it ends at {self.ends_at:,} users; then "
             f"{self.then}."
         )
+
+
+def _who(users: int) -> str:
+    return "1 user who thinks" if users == 1 else f"{users:,} users who think"
 
 
 def utilisation(sweep: Sweep, name: str) -> float:

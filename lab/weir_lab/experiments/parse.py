@@ -20,6 +20,8 @@ def levels(text: str) -> tuple[int, ...]:
         low, dots, high = ends.partition("..")
         try:
             if dots:
+                if int(low) > int(high):
+                    raise LabError(f"{part!r} has no level: the first number is the larger one")
                 found |= set(range(int(low), int(high) + 1, int(step or 1)))
             else:
                 found.add(int(low))

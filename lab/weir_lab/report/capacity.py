@@ -188,7 +188,7 @@ def numbers(studied: Studied) -> list[Number]:
     if within == UNKNOWN:
         level = within_measured(studied.valid, limit_s)
         within, note = (f"{level:,}", "as measured") if level else (UNKNOWN, "no level measured")
-    objective = f"Users with p99 within {limit_s * 1e3:.3g} ms"
+    objective = f"Users with p99 within {sweeps.plain(limit_s * 1e3)} ms"
     objective += ", without connecting" if studied.connects else ""
     found.append(Number(name=objective, value=within, unit="users", note=note))
     return found
@@ -283,11 +283,11 @@ def waiting_finding(studied: Studied) -> list[str]:
         return bought
     found = carried.users_within_p99
     within = sweeps.interval_text(found, " users")
-    limit_ms = carried.p99_limit_s * 1e3
+    limit = f"{sweeps.plain(carried.p99_limit_s * 1e3)} ms"
     up_to = "at least" if found.is_least else "up to"
     without = ", without the time to connect," if studied.connects else ""
     return [
-        f"99 % of requests are answered within {limit_ms:g} ms{without} for {up_to} {within}.",
+        f"99 % of requests are answered within {limit}{without} for {up_to} {within}.",
         *bought,
     ]
 

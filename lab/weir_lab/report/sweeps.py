@@ -24,6 +24,11 @@ NEAR = 0.05  # of the x axis: two marks within it have their names on different 
 SPECTRA = 5  # levels whose percentiles are drawn
 
 
+def plain(value: float) -> str:
+    """A number to three digits, without an exponent where it is large."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def curve_users(sweep: Sweep) -> FloatArray:
     """Whole numbers of users, from one to slightly beyond the last level."""
     last = sweep.levels[-1] * 1.05
@@ -123,7 +128,7 @@ def response(name: str, found: Findings) -> Picture:
     mark_places(chart, last, found, named=False)
     if answers.p99_limit_s is not None:
         limit_ms = answers.p99_limit_s * 1e3
-        chart.level(f"objective: p99 within {limit_ms:.3g} ms", limit_ms)
+        chart.level(f"objective: p99 within {plain(limit_ms)} ms", limit_ms)
     return chart.finish("", narrow=(NARROW[0], NARROW[1] * 1.1))
 
 
