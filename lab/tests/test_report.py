@@ -246,6 +246,16 @@ def test_with_a_connection_for_each_request_the_report_says_which_times_have_con
         assert about == []
 
 
+def test_a_void_run_counts_in_neither_table_of_levels(tmp_path: Path) -> None:
+    (section,) = report_of(measured.lines("percore-think"), tmp_path).sections
+    tables = {table.name: table for fold in section.folds for table in fold.tables}
+    (level,) = [row for row in tables["capacity-levels"].rows if row[0] == "19"]
+    (precision,) = [row for row in tables["capacity-precision"].rows if row[0] == "19"]
+    assert level[1] == "2"
+    assert level[-1] != ""  # one of the two is void
+    assert precision[:4] == ["19", "1", level[2], "-"]
+
+
 def test_without_the_servers_cpu_no_resource_is_named_as_the_limit(tmp_path: Path) -> None:
     found = measured.lines("pool-ka")
     for record in found:

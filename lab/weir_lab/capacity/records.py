@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """From records of runs to the points of a sweep."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -70,6 +70,18 @@ def unanswered(record: Mapping[str, Any]) -> Unanswered:
     return Unanswered(users=int(users), why=str(record["error"]).rstrip("."))
 
 
+def numbered(
+    records: Iterable[Mapping[str, Any]],
+) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """The records with an answer, each with its number among those of its level."""
+    seen: dict[int, int] = {}
+    for record in records:
+        if is_answered(record):
+            users = record["users"]
+            yield record, seen.get(users, 0)
+            seen[users] = seen.get(users, 0) + 1
+
+
 def sweep(
     records: Iterable[Mapping[str, Any]],
     *,
@@ -87,13 +99,10 @@ def sweep(
     every = list(records)
     good = [r for r in every if is_answered(r)]
     calm = disturbance.usual(good) if calm is None else calm
-    seen: dict[int, int] = {}
     points = []
-    for record in good:
-        users = record["users"]
-        found = point(record, seen.get(users, 0), calm)
+    for record, repeat in numbered(good):
+        found = point(record, repeat, calm)
         points.append(replace(found, demand_s=_together(found.demand_s)) if one_core else found)
-        seen[users] = seen.get(users, 0) + 1
     # A user who was woken late has thought for longer. The generator measures by how much.
     late_s = [r["load"].get("late_s", 0.0) for r in good]
     return Sweep(

@@ -396,5 +396,5 @@ def section(store: Store, options: Options, question: Question) -> Section:
             *([settled.why] if question.generator == "load" else []),
             *pilot.said(store),
         ],
-        tables=[sweeping.precision("capacity", found)],
+        tables=[sweeping.precision(studied)],
     )

@@ -125,8 +125,7 @@ def d_section(store: Store, options: Options) -> Section:
             train_to=published.D_TRAINING[-1],
         )
         checks.append(_d_line(studied, f"{model}, {published.D_SIZES[size]:,} bytes"))
-        fold = _d_fold(studied, f"{model}, {published.D_SIZES[size]:,} bytes", found)
-        folds.append(fold)
+        folds.append(_d_fold(studied, f"{model}, {published.D_SIZES[size]:,} bytes"))
     there = published.D["thread", "small"].rate / published.D["fork", "small"].rate
     said = f" Here it has {times.value:.1f} times." if times else ""
     head = ["", "req/s: document", "here", "mean ms: document", "here", "req/s: weir load"]
@@ -186,7 +185,7 @@ def _d_line(studied: Studied, what: str) -> Check:
     return Check(reported=claim, holds=holds, seen=judged.reason.rstrip("."))
 
 
-def _d_fold(studied: Studied, what: str, found: Sequence[Record]) -> Fold:
+def _d_fold(studied: Studied, what: str) -> Fold:
     """The forecast of one server and size."""
     name = studied.name
     return Fold(
@@ -197,7 +196,7 @@ def _d_fold(studied: Studied, what: str, found: Sequence[Record]) -> Fold:
             sweeps.scores(name, studied.found),
             sweeps.models(name, studied.found),
             sweeps.levels(name, studied.sweep, connects=studied.connects),
-            sweeping.precision(name, found),
+            sweeping.precision(studied),
         ],
     )
 
@@ -341,7 +340,7 @@ def e_section(store: Store, options: Options) -> Section:
             "generator would be the limit.",
             settled.why,
         ],
-        tables=[sweeping.precision("e", found)],
+        tables=[sweeping.precision(studied)],
     )
     return Section(
         title="e: a pool of threads, users who think for 40 ms",

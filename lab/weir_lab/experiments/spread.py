@@ -219,6 +219,4 @@ def _study(found: Sequence[Record], failed: Sequence[Record], train_to: int) -> 
     studied = sweeping.study(
         "capacity", [*found, *failed], place, server="the server", train_to=train_to
     )
-    return reported.section(
-        studied, title="Prediction", tables=[sweeping.precision("capacity", found)]
-    )
+    return reported.section(studied, title="Prediction", tables=[sweeping.precision(studied)])

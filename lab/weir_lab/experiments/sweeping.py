@@ -180,34 +180,39 @@ def study(
     )
 
 
-def precision(name: str, found: Sequence[Record]) -> Table:
+def precision(studied: Studied) -> Table:
     """The precision of each level's throughput: between fresh starts, and within a run."""
-    rows = []
-    answered = [r for r in found if records.is_answered(r)]
-    for users in sorted({r["users"] for r in answered}):
-        here = [r for r in answered if r["users"] == users]
-        rates = np.array([r["load"]["rate"] for r in here])
-        half = ""
-        if len(rates) > 1:
-            half = f"{stats.t.ppf(0.975, len(rates) - 1) * stats.sem(rates) / rates.mean():.1%}"
-        whole = [series for r in here if (series := records.by_second(r))]
-        within = [m for series in whole if np.isfinite((m := steady.batch_means(series)).low)]
-        row = [str(users), str(len(here)), f"{rates.mean():,.0f}", half or "-"]
-        if within:
-            widths = [(m.high - m.low) / 2 / m.value for m in within]
-            row.append(f"{float(np.median(widths)):.1%}")
-            row.append("yes" if any(m.correlated for m in within) else "no")
-        else:
-            row += ["-", "-"]
-        rows.append(row)
-    head = ["users", "runs", "requests/s", "± between runs", "± within a run", "seconds correlated"]
+    valid = {(p.users, p.repeat) for p in studied.valid}
+    by_level: dict[int, list[Record]] = {}
+    for record, repeat in records.numbered(studied.records):
+        here = by_level.setdefault(record["users"], [])
+        if (record["users"], repeat) in valid:
+            here.append(dict(record))
+    rows = [_precision_row(users, by_level[users]) for users in sorted(by_level)]
+    head = ["users", "valid runs", "mean requests/s"]
     return Table(
-        name=f"{name}-precision",
+        name=f"{studied.name}-precision",
         title="Precision of each level",
-        head=head,
+        head=[*head, "± between runs", "± within a run", "seconds correlated"],
         rows=rows,
         note="Half-widths of 95 % intervals of the mean: between fresh starts by Student's t, "
         "within runs of 10 s and more by batch means. Where starts differ by more than a run "
         "varies, more repeats help and longer runs do not. Seconds correlated: the interval within "
-        "a run is too narrow.",
+        "a run is too narrow. Void runs do not count.",
     )
+
+
+def _precision_row(users: int, here: Sequence[Record]) -> list[str]:
+    if not here:
+        return [str(users), "0", *["-"] * 4]
+    rates = np.array([r["load"]["rate"] for r in here])
+    half = "-"
+    if len(rates) > 1:
+        half = f"{stats.t.ppf(0.975, len(rates) - 1) * stats.sem(rates) / rates.mean():.1%}"
+    whole = [series for r in here if (series := records.by_second(r))]
+    within = [m for series in whole if np.isfinite((m := steady.batch_means(series)).low)]
+    row = [str(users), str(len(here)), f"{rates.mean():,.0f}", half]
+    if not within:
+        return [*row, "-", "-"]
+    width = float(np.median([(m.high - m.low) / 2 / m.value for m in within]))
+    return [*row, f"{width:.1%}", "yes" if any(m.correlated for m in within) else "no"]
