@@ -29,6 +29,7 @@ from weir_lab.report import page as pages
 from weir_lab.report import terminal as terminals
 from weir_lab.report.chart import Chart, look
 from weir_lab.report.ticks import TICKS_MAX, PlainLog
+from weir_lab.rim.errors import LabError
 
 PAGE_MAX = 1_500_000  # bytes
 
@@ -244,6 +245,34 @@ def test_with_a_connection_for_each_request_the_report_says_which_times_have_con
         assert times == ["mean ms", "p99 ms"]
         assert section.headline.numbers[2].name.endswith(" ms")
         assert about == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("load",), None, "it has no load"),
+        (("load", "rate"), None, "load.rate is None, which is no number"),
+        (("users",), "5", "users is '5', which is no number"),
+    ],
+)
+def test_a_damaged_record_ends_the_report_with_its_name(
+    path: tuple[str, ...], value: object, said: str, tmp_path: Path
+) -> None:
+    found = measured.lines("pool-ka")
+    place = found[5] if len(path) == 1 else found[5][path[0]]
+    place[path[-1]] = value
+    with pytest.raises(LabError, match=re.escape(f"{found[5]['key']!r} is damaged: {said}")):
+        report_of(found, tmp_path)
+
+
+def test_damaged_histograms_cost_only_their_picture(tmp_path: Path) -> None:
+    found = measured.lines("pool-ka")
+    for number, record in enumerate(found[1:]):
+        record["load"]["histogram"] = ("HISTFAAAFRB4", "!!!", "HISTFAAAAA==")[number % 3]
+    (section,) = report_of(found, tmp_path).sections
+    names = [picture.name for fold in section.folds for picture in fold.pictures]
+    assert "capacity-load" in names
+    assert "capacity-percentiles" not in names
 
 
 def test_a_void_run_counts_in_neither_table_of_levels(tmp_path: Path) -> None:

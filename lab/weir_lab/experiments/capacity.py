@@ -368,7 +368,12 @@ def run(options: Options, question: Question) -> Report:
 
 
 def section(store: Store, options: Options, question: Question) -> Section:
-    """The answer of the sweep, and what it rests on."""
+    """The answer of the sweep, and what it rests on.
+
+    Raises:
+        LabError: a record is damaged.
+    """
+    sweeping.check(store.records.values())
     found = [r for k, r in store.records.items() if k[0].isdigit()]
     settled = sweeping.settled(store, question.think_s)
     studied = sweeping.study(

@@ -5,7 +5,7 @@ A pilot run precedes a sweep. It holds the highest training load from a fresh st
 each second decide how long every point warms up, or that there is no steady state to measure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,7 @@ PROBE_USERS = 20
 PROBES = 3
 SPREAD = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.15, 1.35, 1.6)  # parts of N*
 USERS_MAX = 20_000
+LOAD_NUMBERS = ("requests", "failed", "rate", "mean_s", "server_demand_s", "generator_cpu_s")
 
 
 def step(
@@ -140,6 +141,28 @@ def rounded(value: float) -> int:
     return max(1, int(float(f"{value:.1e}")))
 
 
+def check(found: Iterable[Record]) -> None:
+    """Rejects damaged records of runs, before anything is computed from them.
+
+    Raises:
+        LabError: a record has not the numbers that a sweep is made from; the message names it.
+    """
+    for record in found:
+        if "error" in record:
+            continue
+        load = record.get("load")
+        if not isinstance(load, dict):
+            raise LabError(f"the record {record.get('key')!r} is damaged: it has no load")
+        numbers = {name: record.get(name) for name in ("users", "think_s", "server_cpu_s")}
+        numbers |= {f"load.{name}": load.get(name) for name in LOAD_NUMBERS}
+        for name, value in numbers.items():
+            if not isinstance(value, (int, float)) or not np.isfinite(value):
+                raise LabError(
+                    f"the record {record.get('key')!r} is damaged: {name} is {value!r}, which is "
+                    "no number"
+                )
+
+
 def study(
     name: str,
     found: Sequence[Record],
@@ -155,7 +178,11 @@ def study(
     """Forecasts from the levels up to `train_to`, and keeps the rest to score the forecast on.
 
     `found` has the records of failed runs, too.
+
+    Raises:
+        LabError: a record is damaged.
     """
+    check(found)
     swept = records.sweep(
         found,
         server_cores=placement.server_cores,

@@ -24,7 +24,10 @@ BEYOND_MIN = 10  # answers beyond the last percentile that is shown
 
 
 def merged(blobs: Iterable[str]) -> HdrHistogram | None:
-    """One merged histogram of those that exist; None if there is none, or no hdrhistogram."""
+    """One merged histogram of those that exist.
+
+    None if there is none, if one of them is damaged, or without hdrhistogram.
+    """
     if not READS_HISTOGRAMS:
         return None
     from hdrh.histogram import HdrHistogram
@@ -33,7 +36,10 @@ def merged(blobs: Iterable[str]) -> HdrHistogram | None:
     for blob in blobs:
         if not blob:
             continue
-        part = HdrHistogram.decode(blob)
+        try:
+            part = HdrHistogram.decode(blob)
+        except Exception:
+            return None
         if whole is None:
             whole = part
         else:
