@@ -2,7 +2,6 @@
 #include "session/events.h"
 
 #include "base/duration.h"
-
 #include "http2/priority.h"
 #include "http2/repeat.h"
 #include "session/body.h"
@@ -413,7 +412,7 @@ void session_events_take(struct session *s, struct span *in, struct session_arri
     h->full = false;
     for (;;) {
         if (!has_frame_room(s)) {
-            h->full = true;
+            h->full = in->len > 0;
             return;
         }
         struct http2_arrival arrival;
@@ -476,6 +475,7 @@ void session_events_expire(struct session *s, uint64_t now_ns)
 {
     struct session_http2 *h = s->http2;
     const bool slow = now_ns >= h->body_due_ns;
+    bool any_left = false;
     h->body_limit_ns = UINT64_MAX;
     for (unsigned i = 1; i <= HTTP2_STREAMS_MAX; i++) {
         struct session_http2_place *place = &h->streams->place[i];
@@ -486,9 +486,12 @@ void session_events_expire(struct session *s, uint64_t now_ns)
             const uint64_t next_ns = is_due ? now_ns + RETRY_NS : place->body->limit_ns;
             if (next_ns < h->body_limit_ns)
                 h->body_limit_ns = next_ns;
+            any_left = any_left || is_due;
             continue;
         }
         count(s, STATS_timeouts_body);
         answer_waiting(s, &h->streams->table.stream[i], HTTP_REQUEST_TIMEOUT);
     }
+    if (slow && any_left)
+        h->body_due_ns = now_ns + RETRY_NS;
 }

@@ -241,21 +241,26 @@ static void drop_kept_input(struct session *s)
     s->input = NULL;
 }
 
+static uint64_t sooner_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Consumes what it can from the front of *in. An unfinished frame has to come to its end in time.
- * Without one, only an announced end of the connection has a time. After it the answers under way
- * have their own. */
+ * Without one, only an announced end of the connection has a time, which no frame moves. After it
+ * the answers under way have their own. */
 static void use_bytes(struct session *s, struct span *in, struct session_arrival *began,
                       uint64_t now_ns)
 {
     struct session_http2 *h = s->http2;
     const size_t before = in->len;
     session_events_take(s, in, began);
-    if (in->len == 0) {
-        if (!h->connection.draining || h->connection.finishing)
-            h->head_due_ns = UINT64_MAX;
-    } else if (in->len < before || h->head_due_ns == UINT64_MAX) {
-        h->head_due_ns = now_ns + s->thread->shared->header_timeout_ns;
-    }
+    const uint64_t due_ns = in->len == 0 ? UINT64_MAX
+                                         : now_ns + s->thread->shared->header_timeout_ns;
+    if (h->connection.draining && !h->connection.finishing)
+        h->head_due_ns = sooner_of(h->head_due_ns, due_ns);
+    else if (in->len < before || h->head_due_ns == UINT64_MAX)
+        h->head_due_ns = due_ns;
 }
 
 static void use_kept_input(struct session *s, uint64_t now_ns)
@@ -355,11 +360,6 @@ unsigned session_http2_sent(struct session *s, size_t bytes, uint64_t now_ns)
 }
 
 /* ---- the next phase ---- */
-
-static uint64_t sooner_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* While answers are under way, the client must take some bytes within send-timeout. */
 static void follow_answers(struct session *s, bool pending, uint64_t now_ns)

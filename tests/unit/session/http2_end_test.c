@@ -244,6 +244,62 @@ static void an_announced_end_waits_for_a_slow_client(void **state)
     atomic_store(&world.shared.draining, false);
 }
 
+/* The client does not acknowledge it, also where its requests have filled the output. */
+static void an_announced_end_comes_after_any_number_of_requests(void **state)
+{
+    (void)state;
+    for (uint32_t count = 1; count < 20; count++) {
+        world.shared.connection_requests = count;
+        begin(LARGEST);
+        unsigned answers = 0, goaways = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            (void)add_get("/small.html");
+            send_frames();
+            tick(SECOND / 1000);
+        }
+        while (client.want & SESSION_WRITE) {
+            receive(SIZE_MAX);
+            const struct seen seen = look(0);
+            answers += seen.answers;
+            goaways += seen.goaways;
+        }
+        assert_true(answers == count && goaways == 1);
+        assert_true(session_deadline_ns(&client.s) <= world.now_ns + SECOND);
+        expire_in(SECOND);
+        assert_int_equal(look(0).goaways, 1);
+        assert_int_equal(client.want, SESSION_HALF_CLOSE);
+        end();
+    }
+    world.shared.connection_requests = 0;
+}
+
+/* The client always sends the end of a frame with the beginning of the next one. */
+static void an_announced_end_waits_for_no_frame(void **state)
+{
+    enum { FRAMES = 10, FRAME = HTTP2_FRAME_HEAD + 8, BEGINNING = 5 };
+    (void)state;
+    world.shared.connection_requests = 1;
+    begin(LARGEST);
+    assert_int_equal(exchange("/small.html").goaways, 1);
+    const uint64_t due_ns = session_deadline_ns(&client.s);
+    assert_true(due_ns <= world.now_ns + SECOND);
+    for (unsigned i = 0; i < FRAMES; i++)
+        add_frame(HTTP2_FRAME_PING, 0, 0, SPAN("01234567"));
+    struct span rest = buf_span(&client.out);
+    client.out.len = 0;
+    for (size_t len = BEGINNING; world.now_ns < due_ns; len = FRAME) {
+        client.want = session_feed(&client.s, span_first(rest, len), world.now_ns);
+        receive(SIZE_MAX);
+        assert_true(session_deadline_ns(&client.s) <= due_ns);
+        rest = span_skip(rest, len);
+        tick(SECOND / 8);
+    }
+    expire_in(0);
+    assert_int_equal(look(0).goaways, 1);
+    end();
+    world.shared.connection_requests = 0;
+}
+
 /* The body of a large answer fills the output each time. */
 static void a_drain_is_announced_before_the_rest_of_a_body(void **state)
 {
@@ -307,12 +363,10 @@ static void a_body_above_the_limit_gets_413(void **state)
     end();
 }
 
-/* The answer waits for the windows, and the client sends without end. */
 /* More of them are late than the output has space for answers. */
-static void every_late_body_gets_its_answer(void **state)
+static void let_bodies_be_late(void)
 {
     enum { BODIES = 20 };
-    (void)state;
     begin(LARGEST);
     for (unsigned i = 0; i < BODIES; i++) {
         (void)add_request(HEAD_OF("POST", "/small.html"), false);
@@ -325,14 +379,24 @@ static void every_late_body_gets_its_answer(void **state)
     unsigned answers = look(0).answers;
     while (answers < BODIES) {
         const uint64_t due_ns = session_deadline_ns(&client.s);
-        assert_true(due_ns < world.now_ns + SECOND);
-        expire_in(due_ns > world.now_ns ? due_ns - world.now_ns : 0);
+        assert_true(due_ns > world.now_ns && due_ns < world.now_ns + SECOND);
+        expire_in(due_ns - world.now_ns);
         answers += look(0).answers;
     }
     assert_int_equal(answers, BODIES);
     end();
 }
 
+static void every_late_body_gets_its_answer(void **state)
+{
+    (void)state;
+    let_bodies_be_late();
+    world.shared.body_rate_bytes = 1000;
+    let_bodies_be_late();
+    world.shared.body_rate_bytes = 0;
+}
+
+/* The answer waits for the windows, and the client sends without end. */
 static void a_body_during_its_answer_is_bounded(void **state)
 {
     (void)state;
@@ -479,6 +543,8 @@ int main(void)
         cmocka_unit_test(a_drain_during_a_send_follows_the_output),
         cmocka_unit_test(a_budget_that_ends_with_an_answer_ends_the_connection),
         cmocka_unit_test(an_announced_end_waits_for_a_slow_client),
+        cmocka_unit_test(an_announced_end_comes_after_any_number_of_requests),
+        cmocka_unit_test(an_announced_end_waits_for_no_frame),
         cmocka_unit_test(a_drain_is_announced_before_the_rest_of_a_body),
         cmocka_unit_test(http_1_cannot_announce_a_drain),
         cmocka_unit_test(the_last_request_of_a_connection_begins_its_end),
