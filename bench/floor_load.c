@@ -28,7 +28,7 @@ enum {
     USERS_MAX = 4096,
     INPUT_BYTES = 65536, /* one receive; the first answer must fit */
     EVENTS_PER_WAKE = 256,
-    WAIT_MS = 1000, /* a server that is silent for so long has failed */
+    WAIT_MS = 1000, /* a server that is silent for so long has failed; not known with --spin */
 };
 
 struct user {

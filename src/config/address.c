@@ -288,8 +288,8 @@ bool config_address_read_network(struct span text, struct rules_network *ret_net
     return true;
 }
 
-/* Whether all addresses of the network stand for IPv4 addresses (::ffff:192.0.2.1). A client has
- * never such an address: it counts as its IPv4 address. */
+/* Whether all addresses of the network stand for IPv4 addresses (::ffff:192.0.2.1). A client never
+ * has such an address: it counts as its IPv4 address. */
 static bool is_mapped(const struct rules_network *network)
 {
     static const uint8_t prefix[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
@@ -300,12 +300,16 @@ static bool is_mapped(const struct rules_network *network)
 static bool refuse_mapped(struct span network, const struct rules_network *read,
                           struct config_reason *ret_reason)
 {
-    const uint8_t *v4 = read->address + 12;
+    const unsigned bits = read->bits - 96U;
+    uint32_t v4 = 0;
+    for (unsigned i = 0; i < 4; i++)
+        v4 = v4 << 8 | (i * 8 < bits ? read->address[12 + i] : 0);
+    v4 &= bits == 0 ? 0 : UINT32_MAX << (32 - bits);
     return config_problem_refuse(ret_reason,
                                  "`%.*s` is a network of IPv4 in the form of IPv6, and matches no "
                                  "client; write %u.%u.%u.%u/%u",
-                                 config_problem_quote_len(network), network.at, v4[0], v4[1], v4[2],
-                                 v4[3], read->bits - 96U);
+                                 config_problem_quote_len(network), network.at, v4 >> 24,
+                                 v4 >> 16 & 0xff, v4 >> 8 & 0xff, v4 & 0xff, bits);
 }
 
 bool config_address_check_network(struct span network, struct config_reason *ret_reason)

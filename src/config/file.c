@@ -105,7 +105,7 @@ const char *config_file_load(const char *path, bool again, struct config_arena *
                              struct span *ret_text)
 {
     if (again && !can_be_read_again(path))
-        return "it is no regular file, and a reload reads it again; name a regular file";
+        return "it is no regular file, and is read again now; name a regular file";
     FILE *file = fopen(path, "re");
     if (!file)
         return strerror(errno);

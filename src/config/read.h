@@ -26,7 +26,7 @@ struct config_request {
     const struct config_flag *flags;
     size_t flag_count;
     const char *const *environment; /* "NAME=value", NULL at the end; NULL: none */
-    bool again;                     /* a reload: `file` must be a regular file (config/file.h) */
+    bool again;                     /* after a reload or an upgrade: see config/file.h */
     bool output_is_terminal;        /* then `weir DIR` logs requests there by default */
     /* Sets `cache_size_bytes` of a configuration, and what else `auto` means for it. The other
      * settings are there. NULL: `auto` is CONFIG_CACHE_BYTES. */

@@ -194,6 +194,10 @@ static int open_last(const struct log_walk *w)
         const int error = -errno;
         const bool is_odd = error == -ELOOP || error == -ENXIO; /* a link or a socket */
         const int judged = is_odd ? judge_last(w) : 0;
+        if (error == -ENXIO && judged == 0)
+            return refuse_entry(w, error,
+                                "it is a FIFO, and no program reads from it; start that "
+                                "program first");
         return judged < 0 && judged != -ENOENT ? judged : error;
     }
     const int rc = fstat(fd, &file) < 0 ? -errno : check_file(w, &file);

@@ -351,7 +351,7 @@ const struct program_command program_check = {
             "error. So is a log or a pid file that it cannot write, and a folder or an error\n"
             "page that the user of the workers cannot read. It opens no socket and writes no\n"
             "file. So it does not find an address that this machine lacks, a port that is in\n"
-            "use or needs privileges, or a log socket that no program receives from.\n"
+            "use or needs privileges, or a log socket or FIFO that no program reads from.\n"
             "\n"
             "Settings may follow as for `weir serve`, and are tested too. For each\n"
             "certificate it says whether the key belongs to it, which hosts it lacks, and\n"

@@ -61,6 +61,7 @@ static int serve(const struct program_serve_options *options, const char *file, 
 {
     struct config_request request =
         program_configuration_request(&options->configuration, file, folder);
+    request.again = server_inherited_is_upgrade();
     struct config_store *store = program_configuration_read(&request);
     config_read_print_problems(store, CONFIG_PROBLEMS_SHOWN, stderr);
     if (config_read_errors(store) > 0) {

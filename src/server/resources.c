@@ -420,12 +420,13 @@ int server_resources_become(const char *setting)
     return rc;
 }
 
-void server_resources_warn_of_rights(const struct server_resources *resources)
+void server_resources_warn_of_rights(const struct server_resources *resources,
+                                     const struct config *config)
 {
     for (unsigned i = 0; i < resources->shared.site_count; i++) {
         char user[OS_PROCESS_USER_MAX];
         const struct site_options *options = &resources->options[i];
-        if (site_can_read(resources->sites[i].site))
+        if (site_can_read(resources->sites[i].site, config->sites[i].listing))
             continue;
         os_process_user_name(user);
         log_error(LOG_WARNING,

@@ -61,7 +61,8 @@ MUST_USE int server_resources_use_auth(struct server_resources *resources,
 /* Logs a warning for each site whose folder this process cannot read. Call it after the change of
  * user. The folders may have been opened before the change. So a site below a closed folder, such
  * as /root, can be served. */
-void server_resources_warn_of_rights(const struct server_resources *resources);
+void server_resources_warn_of_rights(const struct server_resources *resources,
+                                     const struct config *config);
 
 /* The user that the workers and the statistics page become, for the setting `user`. If the setting
  * is NULL and this process is root: `weir` if there is such a user, else `nobody`. NULL: no change,

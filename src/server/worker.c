@@ -202,7 +202,7 @@ int server_worker_run(const struct server_worker_plan *plan)
     if (rc == 0) /* after the change of user, which clears this setting in the kernel */
         rc = os_process_end_with_parent(SIGTERM, plan->master);
     if (rc == 0 && plan->index == 0)
-        server_resources_warn_of_rights(&resources);
+        server_resources_warn_of_rights(&resources, plan->config);
     resources.shared.limits = server_limits_join(plan->limits, plan->index);
     if (rc == 0)
         rc = run_model(&resources, plan, &capacity, files);

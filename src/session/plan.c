@@ -132,6 +132,7 @@ static bool answer_failed_lookup(struct session_exchange *x, enum site_result re
 {
     if (result != SITE_BUSY && result != SITE_BROKEN)
         return false;
+    session_trace_note(x, place_failed, true);
     answer_without_file(x, result);
     return true;
 }

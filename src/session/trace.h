@@ -38,6 +38,7 @@ struct session_trace {
     bool denied;                        /* a rule does not admit the client */
     bool target_refused;      /* the client may not have the path that a rewrite leads to */
     bool substituted;         /* no file answers, and a rule acts in its place */
+    bool place_failed;        /* the lookup of the file in its place has failed */
     bool looked;              /* the path was looked up */
     enum site_result result;  /* the result of the lookup */
     struct site_trace steps;  /* what the lookup did on the disk */

@@ -356,9 +356,9 @@ static int fallback_is_file(const struct site *site)
     return error;
 }
 
-bool site_can_read(const struct site *site)
+bool site_can_read(const struct site *site, bool lists)
 {
-    return os_file_can_enter(site->root_fd, site->options->listing);
+    return os_file_can_enter(site->root_fd, lists);
 }
 
 /* Opens the folders of error pages: that of the site, and those of its paths. */

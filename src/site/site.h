@@ -203,8 +203,9 @@ MUST_USE int site_open(struct site **ret_site, const struct site_options *option
 /* Closes the site. No entry of it is in use or in a cache any more. */
 void site_close(struct site *site);
 
-/* Whether this process may enter the site's folder and, where it is listed, read its names. */
-bool site_can_read(const struct site *site);
+/* Whether this process may enter the site's folder and, if it `lists` that folder, read its
+ * names. */
+bool site_can_read(const struct site *site, bool lists);
 const struct site_options *site_options(const struct site *site);
 
 /* What the options say. */

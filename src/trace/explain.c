@@ -310,6 +310,10 @@ static void explain_absence(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     const struct site_step *step = deciding_step(&trace->steps);
+    if (trace->place_failed) {
+        trace_set_cause(t, "the file in its place cannot be opened or read now");
+        return;
+    }
     if (trace->target_refused)
         explain_actor(t, trace->match.actor, "leads to a path that this client may not have");
     else if (step)

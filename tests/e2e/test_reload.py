@@ -191,7 +191,7 @@ def test_an_invalid_configuration_changes_nothing(
             case "fifo":  # it would wait for another writer
                 conf.unlink()
                 os.mkfifo(conf)
-                expected = f"{conf}: error: cannot be read: it is no regular file, and a reload"
+                expected = f"{conf}: error: cannot be read: it is no regular file, and is"
             case "root":
                 write(conf, tmp_path / "nowhere")
                 expected = f"{conf}:4: error: root: `{tmp_path}/nowhere` cannot be served"

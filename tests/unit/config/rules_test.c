@@ -508,7 +508,7 @@ static void makes_networks_of_allow_and_deny(void **state)
     config_read_free(store);
     assert_problems(SITE "[path /a]\nallow = 10.0.0.0/8, 10.0.0.0/33\ndeny = 10.9.9.9/8, alle\n"
                          "[path /b]\nallow = all\ndeny = all\n"
-                         "[path /c]\ndeny = ::ffff:10.0.0.0/104, ::fffe:0:0/95\n",
+                         "[path /c]\ndeny = ::ffff:10.1.2.3/104, ::fffe:0:0/95\n",
                     "weir.conf:5: warning: deny: `10.9.9.9/8` covers a whole network; write zeros "
                     "behind the bits that count, or one address without /\n"
                     "weir.conf:4: error: allow: `10.0.0.0/33` ends without a number of bits from 0 "
@@ -519,7 +519,7 @@ static void makes_networks_of_allow_and_deny(void **state)
                     "allow; remove one of them\n"
                     "weir.conf:8: error: deny: `all` is the same network as `all` in allow; remove "
                     "one of them\n"
-                    "weir.conf:10: error: deny: `::ffff:10.0.0.0/104` is a network of IPv4 in the "
+                    "weir.conf:10: error: deny: `::ffff:10.1.2.3/104` is a network of IPv4 in the "
                     "form of IPv6, and matches no client; write 10.0.0.0/8\n");
 }
 
