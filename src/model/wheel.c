@@ -15,7 +15,8 @@ static void link_after(struct model_wheel_node *head, struct model_wheel_node *n
 
 void model_wheel_init(struct model_wheel *wheel, uint64_t now_ns)
 {
-    *wheel = (struct model_wheel){ .tick = now_ns / WHEEL_TICK_NS };
+    *wheel =
+        (struct model_wheel){ .tick = now_ns / WHEEL_TICK_NS, .now_tick = now_ns / WHEEL_TICK_NS };
     for (unsigned i = 0; i < WHEEL_SLOTS; i++)
         wheel->slot[i].next = wheel->slot[i].prev = &wheel->slot[i];
 }
@@ -40,8 +41,8 @@ void model_wheel_add(struct model_wheel *wheel, struct model_wheel_node *node, u
 {
     model_wheel_remove(wheel, node);
     uint64_t tick = due_ns / WHEEL_TICK_NS + 1;
-    if (tick <= wheel->tick)
-        tick = wheel->tick + 1;
+    if (tick <= wheel->now_tick)
+        tick = wheel->now_tick + 1;
     if (tick > wheel->tick + WHEEL_SLOTS - 1)
         tick = wheel->tick + WHEEL_SLOTS - 1;
     node->slot = (unsigned)(tick % WHEEL_SLOTS);
@@ -87,10 +88,10 @@ struct model_wheel_node *model_wheel_next(struct model_wheel *wheel, struct mode
 struct model_wheel_node *model_wheel_expired(struct model_wheel *wheel, uint64_t now_ns)
 {
     uint64_t next_ns = model_wheel_next_ns(wheel);
-    if (next_ns > now_ns) {
-        /* No timer fires up to now, so the wheel may turn that far at once. */
-        if (now_ns / WHEEL_TICK_NS > wheel->tick)
-            wheel->tick = now_ns / WHEEL_TICK_NS;
+    if (now_ns / WHEEL_TICK_NS > wheel->now_tick)
+        wheel->now_tick = now_ns / WHEEL_TICK_NS;
+    if (next_ns > now_ns) { /* no timer fires up to now, so the wheel turns that far at once */
+        wheel->tick = wheel->now_tick;
         return NULL;
     }
     wheel->tick = next_ns / WHEEL_TICK_NS - 1;

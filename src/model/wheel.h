@@ -26,6 +26,7 @@ struct model_wheel {
     uint64_t occupied[WHEEL_WORDS];            /* a bit for each slot */
     uint64_t words;                            /* a bit for each of these words that is not 0 */
     uint64_t tick;                             /* the last that has fired */
+    uint64_t now_tick;                         /* what is added fires after it */
 };
 
 void model_wheel_init(struct model_wheel *wheel, uint64_t now_ns);

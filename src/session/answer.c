@@ -312,7 +312,7 @@ void session_answer_entry(struct session_exchange *x, struct site_entry *entry, 
         return;
     }
     if (x->framing)
-        session_buffer_hold(x->session->output); /* it may have lent the file */
+        session_buffer_hold_entry(x->session->output, entry); /* it may have lent the file */
     site_cache_release(&entry->cache);
 }
 

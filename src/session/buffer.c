@@ -92,16 +92,27 @@ void session_buffer_lend(struct session_buffer *out, struct span memory, struct 
     out->lent += memory.len;
 }
 
+static void hold_loan(struct session_loan *loan)
+{
+    if (loan->held)
+        return;
+    site_cache_hold(&loan->entry->cache);
+    loan->held = true;
+}
+
 void session_buffer_hold(struct session_buffer *out)
 {
     for (unsigned i = out->loan_at; i < out->loan_count; i++) {
-        struct session_loan *loan = &out->loan[i];
-        CHECK(loan->entry); /* the thread's memory gets bytes of another client's file */
-        if (loan->held)
-            continue;
-        site_cache_hold(&loan->entry->cache);
-        loan->held = true;
+        CHECK(out->loan[i].entry); /* the thread's memory gets bytes of another client's file */
+        hold_loan(&out->loan[i]);
     }
+}
+
+void session_buffer_hold_entry(struct session_buffer *out, const struct site_entry *entry)
+{
+    for (unsigned i = out->loan_at; i < out->loan_count; i++)
+        if (out->loan[i].entry == entry)
+            hold_loan(&out->loan[i]);
 }
 
 /* Loans are sent in their order, so the last one keeps the entry for those before it. */

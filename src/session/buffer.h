@@ -146,6 +146,9 @@ void session_buffer_lend(struct session_buffer *out, struct span memory, struct 
 /* Takes references to the entries of all loans. No loan is of the thread: it would change. */
 void session_buffer_hold(struct session_buffer *out);
 
+/* The same for the loans of one entry. Others may be of the thread. */
+void session_buffer_hold_entry(struct session_buffer *out, const struct site_entry *entry);
+
 /* An answer ends. If memory of its entry is lent, its reference goes to the last such loan. */
 void session_buffer_keep(struct session_buffer *out, struct session_answer *answer);
 

@@ -100,6 +100,30 @@ static uint64_t earliest(const struct model_wheel_node *node, unsigned count)
     return due_ns;
 }
 
+/* Its owner always asks for a time that has passed. */
+static void a_node_that_is_added_again_keeps_no_other_waiting(void **state)
+{
+    (void)state;
+    struct model_wheel wheel;
+    struct model_wheel_node late = { 0 }, other = { 0 }, *node;
+    const uint64_t start_ns = 1000 * WHEEL_TICK_NS;
+    model_wheel_init(&wheel, start_ns);
+    model_wheel_add(&wheel, &late, 0);
+    model_wheel_add(&wheel, &other, start_ns + 3 * WHEEL_TICK_NS);
+    uint64_t now_ns = start_ns + 10 * WHEEL_TICK_NS;
+    unsigned fired = 0;
+    while ((node = model_wheel_expired(&wheel, now_ns)) != NULL) {
+        fired++;
+        assert_true(fired <= 2);
+        if (node == &late)
+            model_wheel_add(&wheel, &late, 0);
+    }
+    assert_int_equal(fired, 2);
+    assert_null(other.next);
+    assert_int_equal(model_wheel_next_ns(&wheel), now_ns + WHEEL_TICK_NS);
+    assert_ptr_equal(model_wheel_expired(&wheel, now_ns + WHEEL_TICK_NS), &late);
+}
+
 static void many_random_deadlines_fire_in_order(void **state)
 {
     (void)state;
@@ -135,6 +159,7 @@ int main(void)
         cmocka_unit_test(moves_a_node_that_is_added_again),
         cmocka_unit_test(a_deadline_beyond_the_span_fires_at_its_end),
         cmocka_unit_test(survives_a_long_sleep),
+        cmocka_unit_test(a_node_that_is_added_again_keeps_no_other_waiting),
         cmocka_unit_test(many_random_deadlines_fire_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,26 @@ static void a_loan_that_is_held_has_one_reference_until_it_is_sent(void **state)
     free(entry);
 }
 
+/* A loan of the thread is sealed in the same call, and has no entry that could be held. */
+static void the_loans_of_one_entry_are_held_beside_those_of_the_thread(void **state)
+{
+    (void)state;
+    struct site_entry *entry = new_entry(), *other = new_entry();
+    struct session_buffer *out = new_mixed(entry, NULL);
+    lend(out, "!", other);
+    session_buffer_hold_entry(out, other);
+    session_buffer_hold_entry(out, other);
+    assert_int_equal(references_of(other), 2);
+    assert_int_equal(references_of(entry), 1);
+    session_buffer_hold_entry(out, entry);
+    assert_int_equal(references_of(entry), 4);
+    session_buffer_drop_loans(out);
+    assert_true(references_of(entry) == 1 && references_of(other) == 1);
+    free(out);
+    free(entry);
+    free(other);
+}
+
 static void the_reference_of_an_answer_goes_to_its_last_loan(void **state)
 {
     (void)state;
@@ -231,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_short_send_gives_the_same_bytes),
         cmocka_unit_test(a_loan_that_is_held_has_one_reference_until_it_is_sent),
+        cmocka_unit_test(the_loans_of_one_entry_are_held_beside_those_of_the_thread),
         cmocka_unit_test(the_reference_of_an_answer_goes_to_its_last_loan),
         cmocka_unit_test(an_answer_keeps_its_reference_if_no_loan_needs_it),
         cmocka_unit_test(a_thread_without_a_client_passes_its_buffer_on),
