@@ -8,7 +8,15 @@
 
 #include "http2/client.h"
 #include "http2/frame.h"
+#include "os/file.h"
+#include "session/events.h"
 #include "session/http2.h"
+#include "site/fetch.h"
+#include "task/task.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 
 enum { READY_SIZE = 10 * 1024, KEPT_SIZE = 60 * 1000, LARGE_SIZE = 300 * 1000 };
 
@@ -410,6 +418,161 @@ static void a_reset_or_a_close_releases_what_is_lent(void **state)
     }
 }
 
+/* ---- an answer of another thread ---- */
+
+static bool cold;        /* no path is in memory */
+static atomic_bool held; /* the disk gives no answer */
+static unsigned passed;  /* so many calls do not look for answers that are ready */
+
+int __real_os_file_open_cached(int root_fd, const char *path);
+int __wrap_os_file_open_cached(int root_fd, const char *path);
+int __real_os_file_open_beneath(int root_fd, const char *path);
+int __wrap_os_file_open_beneath(int root_fd, const char *path);
+void __real_session_events_resume(struct session *s, uint64_t now_ns);
+void __wrap_session_events_resume(struct session *s, uint64_t now_ns);
+
+int __wrap_os_file_open_cached(int root_fd, const char *path)
+{
+    return cold ? -EINPROGRESS : __real_os_file_open_cached(root_fd, path);
+}
+
+uint64_t __wrap_os_clock_now_ns(void);
+
+uint64_t __wrap_os_clock_now_ns(void)
+{
+    return world.now_ns;
+}
+
+int __wrap_os_file_open_beneath(int root_fd, const char *path)
+{
+    while (atomic_load(&held))
+        usleep(1000);
+    return __real_os_file_open_beneath(root_fd, path);
+}
+
+void __wrap_session_events_resume(struct session *s, uint64_t now_ns)
+{
+    if (passed > 0)
+        passed--;
+    else
+        __real_session_events_resume(s, now_ns);
+}
+
+static struct task_home home;
+
+static void use_tasks(void)
+{
+    const struct task_limits lanes[TASK_LANES] = {
+        { 1, 1 },
+        [TASK_FETCHES] = { 2, 8 },
+        [TASK_LISTINGS] = { 1, 8 },
+    };
+    home = (struct task_home){ .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+    assert_true(home.wake_fd >= 0);
+    world.shared.tasks = task_pool_new(lanes);
+    world.shared.fetches = site_fetch_new(world.shared.tasks, &world.shared.listings);
+    session_thread_use_home(&world.thread, &home);
+}
+
+static void end_tasks(void)
+{
+    tick(0);
+    session_thread_rest(&world.thread);
+    session_thread_rest(&world.other);
+    task_pool_free(world.shared.tasks);
+    while (!site_fetch_free(world.shared.fetches))
+        usleep(1000);
+    session_thread_resume(&world.thread);
+    session_thread_resume(&world.other);
+    session_thread_use_home(&world.thread, NULL);
+    world.shared.tasks = NULL;
+    world.shared.fetches = NULL;
+    assert_int_equal(close(home.wake_fd), 0);
+}
+
+/* Waits until an answer of the connection is ready. */
+static void await_ready(const struct talk *t)
+{
+    enum { WAIT_MS = 60 * 1000 };
+    struct pollfd wake = { .fd = home.wake_fd, .events = POLLIN };
+    eventfd_t ignored;
+    while (session_thread_next_ready(&world.thread) != &t->session) {
+        assert_int_equal(poll(&wake, 1, WAIT_MS), 1);
+        assert_int_equal(eventfd_read(home.wake_fd, &ignored), 0);
+    }
+}
+
+/* Requests a file that is not in memory. The disk answers behind that. */
+static uint32_t ask_cold(struct talk *t, const char *path)
+{
+    cold = true;
+    atomic_store(&held, true);
+    const uint32_t stream = add_get(path, "");
+    send_frames(t);
+    assert_int_equal(t->session.pending_count, 1);
+    cold = false;
+    atomic_store(&held, false);
+    return stream;
+}
+
+static void receive_pending(struct talk *t)
+{
+    while (t->session.pending_count > 0) {
+        await_ready(t);
+        t->want = session_resume(&t->session, world.now_ns);
+        receive_rest(t);
+    }
+}
+
+/* It becomes ready when a batch has a part of a file, and before the batch is sealed. The client's
+ * window leaves space in that batch. */
+static void an_answer_that_becomes_ready_amid_a_batch_joins_it(void **state)
+{
+    enum { WINDOW = SESSION_BATCH_BYTES + 30 * 1000 };
+    static const char *const names[] = { "0.bin", "1.bin", "2.bin", "3.bin", "cold.bin" };
+    (void)state;
+    struct talk t;
+    for (unsigned i = 0; i < 5; i++)
+        write_pattern(names[i], READY_SIZE, 'c');
+    use_tasks();
+    open_settled(&t);
+    for (unsigned i = 0; i < 4; i++) { /* then it is known which siblings the folder has */
+        char path[16];
+        (void)snprintf(path, sizeof(path), "/%s", names[i]);
+        (void)ask_cold(&t, path);
+        receive_pending(&t);
+        receive_rest(&t);
+    }
+    http2_frame_add(&out, (struct http2_frame){ .length = HTTP2_FRAME_SETTING_BYTES,
+                                                .type = HTTP2_FRAME_SETTINGS });
+    http2_frame_add_setting(&out, HTTP2_FRAME_INITIAL_WINDOW_SIZE, WINDOW);
+    const uint32_t large = add_get("/large.bin", "");
+    send_frames(&t);
+    receive_rest(&t);
+    assert_int_equal(t.session.pending_count, 0);
+
+    http2_frame_add_window(&out, large, WINDOW);
+    const uint32_t late = ask_cold(&t, "/cold.bin");
+    await_ready(&t);
+    passed = 1;
+    receive_some(&t);
+    assert_int_equal(passed, 0);
+    assert_int_equal(t.session.pending_count, 0);
+    http2_frame_add_window(&out, large, LARGE_SIZE);
+    send_frames(&t);
+    receive_rest(&t);
+
+    size_t len;
+    char *plain = answer_of(&t, &len);
+    (void)assert_body(span_of(plain, len), large, LARGE_SIZE, 'l');
+    (void)assert_body(span_of(plain, len), late, READY_SIZE, 'c');
+    free(plain);
+    close_talk(&t);
+    end_tasks();
+    for (unsigned i = 0; i < 5; i++)
+        remove_file(names[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +583,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_replaced_keeps_the_bytes_that_wait),
         cmocka_unit_test(a_file_that_changes_is_never_completed),
         cmocka_unit_test(a_reset_or_a_close_releases_what_is_lent),
+        cmocka_unit_test(an_answer_that_becomes_ready_amid_a_batch_joins_it),
     };
     return cmocka_run_group_tests(tests, make_bodies, end_bodies);
 }
