@@ -11,6 +11,7 @@
  * at least this for a file that is not in its cache. With --sandbox it is confined as a worker of
  * weir is.
  */
+#include "base/num.h"
 #include "os/file.h"
 #include "os/landlock.h"
 #include "os/privilege.h"
@@ -87,13 +88,11 @@ static void die(const char *what)
     exit(EXIT_FAILURE);
 }
 
-static size_t number(const char *text, unsigned long max)
+static size_t number(const char *text, uint64_t max)
 {
-    char *end = NULL;
-    errno = 0;
-    unsigned long value = strtoul(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value > max) {
-        (void)fprintf(stderr, "floor: '%s' is not a number up to %lu\n", text, max);
+    uint64_t value;
+    if (!num_parse_u64(span_text(text), &value) || value > max) {
+        (void)fprintf(stderr, "floor: '%s' is not a number up to %ju\n", text, (uintmax_t)max);
         exit(2);
     }
     return value;

@@ -9,6 +9,9 @@
  *
  * With --spin it polls and never sleeps, as `weir load --spin` does.
  */
+#include "base/num.h"
+#include "os/clock.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -21,7 +24,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -63,13 +65,11 @@ static void fail(const char *what)
     exit(EXIT_FAILURE);
 }
 
-static unsigned number(const char *text, unsigned long max)
+static unsigned number(const char *text, unsigned max)
 {
-    char *end = NULL;
-    errno = 0;
-    unsigned long value = strtoul(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value == 0 || value > max) {
-        (void)fprintf(stderr, "floor-load: '%s' is not a number from 1 to %lu\n", text, max);
+    uint64_t value;
+    if (!num_parse_u64(span_text(text), &value) || value == 0 || value > max) {
+        (void)fprintf(stderr, "floor-load: '%s' is not a number from 1 to %u\n", text, max);
         exit(2);
     }
     return (unsigned)value;
@@ -113,13 +113,6 @@ static struct options options_from(int argc, char **argv)
         exit(2);
     }
     return o;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static int connect_to(uint16_t port)
@@ -224,13 +217,14 @@ int main(int argc, char **argv)
     if (epoll_fd < 0) {
         die("epoll");
     }
-    const uint64_t from_ns = now_ns(), until_ns = from_ns + o.seconds * UINT64_C(1000000000);
+    const uint64_t from_ns = os_clock_now_ns(),
+                   until_ns = from_ns + o.seconds * UINT64_C(1000000000);
     open_all(&o, epoll_fd);
     for (unsigned i = 0; i < o.users; i++) {
         ask(&users[i]);
     }
     uint64_t at_ns;
-    while ((at_ns = now_ns()) < until_ns) {
+    while ((at_ns = os_clock_now_ns()) < until_ns) {
         struct epoll_event events[EVENTS_PER_WAKE];
         int count = epoll_wait(epoll_fd, events, EVENTS_PER_WAKE, o.spins ? 0 : WAIT_MS);
         if (count < 0 || (count == 0 && !o.spins)) {

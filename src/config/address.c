@@ -303,7 +303,7 @@ static bool refuse_mapped(struct span network, const struct rules_network *read,
     const unsigned bits = read->bits - 96U;
     uint32_t v4 = 0;
     for (unsigned i = 0; i < 4; i++)
-        v4 = v4 << 8 | (i * 8 < bits ? read->address[12 + i] : 0);
+        v4 = v4 << 8 | read->address[12 + i];
     v4 &= bits == 0 ? 0 : UINT32_MAX << (32 - bits);
     return config_problem_refuse(ret_reason,
                                  "`%.*s` is a network of IPv4 in the form of IPv6, and matches no "

@@ -223,13 +223,7 @@ static int end_cold_world(void **state)
     hold(NULL);
     hold_names(false);
     tick(0);
-    session_thread_rest(&world.thread);
-    session_thread_rest(&world.other);
-    task_pool_free(world.shared.tasks);
-    while (!site_fetch_free(world.shared.fetches))
-        usleep(1000);
-    session_thread_resume(&world.thread);
-    session_thread_resume(&world.other);
+    end_tasks();
     for (int i = 0; i < 2; i++)
         close(homes[i].wake_fd);
     struct site *listed = world.sites[1].site;

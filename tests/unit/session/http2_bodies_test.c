@@ -474,19 +474,11 @@ static void use_tasks(void)
     session_thread_use_home(&world.thread, &home);
 }
 
-static void end_tasks(void)
+static void leave_tasks(void)
 {
     tick(0);
-    session_thread_rest(&world.thread);
-    session_thread_rest(&world.other);
-    task_pool_free(world.shared.tasks);
-    while (!site_fetch_free(world.shared.fetches))
-        usleep(1000);
-    session_thread_resume(&world.thread);
-    session_thread_resume(&world.other);
+    end_tasks();
     session_thread_use_home(&world.thread, NULL);
-    world.shared.tasks = NULL;
-    world.shared.fetches = NULL;
     assert_int_equal(close(home.wake_fd), 0);
 }
 
@@ -568,7 +560,7 @@ static void an_answer_that_becomes_ready_amid_a_batch_joins_it(void **state)
     (void)assert_body(span_of(plain, len), late, READY_SIZE, 'c');
     free(plain);
     close_talk(&t);
-    end_tasks();
+    leave_tasks();
     for (unsigned i = 0; i < 5; i++)
         remove_file(names[i]);
 }

@@ -55,9 +55,7 @@ static int make_cold_world(void **state)
 
 static int end_cold_world(void **state)
 {
-    session_thread_rest(&world.thread);
-    task_pool_free(world.shared.tasks);
-    session_thread_resume(&world.thread);
+    end_tasks();
     close(home.wake_fd);
     (void)sem_destroy(&disk);
     remove_file("huge.bin");

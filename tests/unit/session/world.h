@@ -8,7 +8,9 @@
 #include "session/hosts.h"
 #include "session/proxy.h"
 #include "session/thread.h"
+#include "site/fetch.h"
 #include "site/mime.h"
+#include "task/task.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -124,6 +126,20 @@ static inline int end_world(void)
     remove_file("middle.bin");
     remove_file("big.bin");
     return rmdir(world.root);
+}
+
+/* Ends world.shared.tasks, and the fetches. No thread may be under way in them. */
+static inline void end_tasks(void)
+{
+    session_thread_rest(&world.thread);
+    session_thread_rest(&world.other);
+    task_pool_free(world.shared.tasks);
+    while (!site_fetch_free(world.shared.fetches))
+        usleep(1000);
+    session_thread_resume(&world.thread);
+    session_thread_resume(&world.other);
+    world.shared.tasks = NULL;
+    world.shared.fetches = NULL;
 }
 
 /* Requests a file until the cache keeps it. A file that changed less than a tick of its clock
