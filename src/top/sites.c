@@ -43,8 +43,12 @@ struct numbers {
 
 static void read_numbers(struct numbers *numbers, const struct top_frame *frame, unsigned index)
 {
+    static const struct stats_site nothing; /* a reload has added the site since */
+    const struct stats_snapshot *earlier = frame->before ? frame->before->snapshot : NULL;
     const struct stats_site *now = &frame->now->snapshot->site[index];
-    const struct stats_site *before = frame->before ? &frame->before->snapshot->site[index] : NULL;
+    const struct stats_site *before = !earlier                      ? NULL
+                                      : index < earlier->site_count ? &earlier->site[index]
+                                                                    : &nothing;
     double seconds = frame->rates.seconds, rate = NAN, sent = NAN;
     uint64_t slow_ns = 0;
     if (before && seconds > 0) {

@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -269,6 +271,32 @@ static void every_counter_is_shown_with_its_sentence(void **state)
     assert_int_equal(told, STATS_NAMED + STATS_PAIRS);
 }
 
+/* A snapshot has memory for its own sites alone. */
+static void a_site_that_a_reload_adds_has_counted_nothing_before(void **state)
+{
+    (void)state;
+    struct stats_snapshot earlier = snapshot;
+    struct view before = { .snapshot = &earlier };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t bytes = (sizeof(struct stats_site) + page - 1) / page * page;
+    char *memory =
+        mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    assert_int_equal(mprotect(memory + bytes, bytes, PROT_NONE), 0);
+    earlier.site = (struct stats_site *)(void *)(memory + bytes - sizeof(struct stats_site));
+    earlier.site_count = 1;
+    snapshot.site_count = 2;
+    strcpy(sites[1].name, "new.example");
+    sites[1].requests = 14;
+    frame.before = &before;
+    frame.rates.seconds = 2;
+    frame.state.screen = TOP_SITES;
+    draw(24, 80);
+    assert_true(shows(" new.example"));
+    assert_true(shows(" 7.00 "));
+    assert_int_equal(munmap(memory, 2 * bytes), 0);
+}
+
 static void certificates_are_shown_with_the_days_that_are_left(void **state)
 {
     (void)state;
@@ -359,6 +387,7 @@ int main(void)
         WITH_FRAME(wide_characters_take_two_columns),
         WITH_FRAME(reports_the_health_of_the_server),
         WITH_FRAME(verdicts_come_first_with_their_cure),
+        WITH_FRAME(a_site_that_a_reload_adds_has_counted_nothing_before),
         WITH_FRAME(certificates_are_shown_with_the_days_that_are_left),
         WITH_FRAME(every_counter_is_shown_with_its_sentence),
         WITH_FRAME(a_chart_fills_its_height),
