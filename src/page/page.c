@@ -2,7 +2,8 @@
  *
  * Theory of operation. One thread waits with poll(2), which is good enough for some dozens of
  * descriptors. When all connections are in use, the page closes the one that has waited longest
- * for a request. If none waits for a request, a new client stays in the backlog.
+ * for a request. If none waits for a request, it closes the one whose answer began first. So
+ * clients that do not read their answers, and need no password for that, keep no other out.
  */
 #include "page/page.h"
 
@@ -46,16 +47,24 @@ static struct page_connection *find_free(struct page *page)
     return NULL;
 }
 
-static struct page_connection *longest_awaited(struct page *page)
+/* The one in either phase that is due first. */
+static struct page_connection *first_due(struct page *page, enum page_phase a, enum page_phase b)
 {
     struct page_connection *found = NULL;
     for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
         struct page_connection *c = &page->connections[i];
-        bool waits = c->phase == PAGE_READING || c->phase == PAGE_LINGERING;
-        if (waits && (!found || c->due_ns < found->due_ns))
+        if ((c->phase == a || c->phase == b) && (!found || c->due_ns < found->due_ns))
             found = c;
     }
     return found;
+}
+
+/* The one to close for a new client. */
+static_assert(PAGE_STREAMS < PAGE_CONNECTIONS, "not all of them are streams, so there is one");
+static struct page_connection *longest_awaited(struct page *page)
+{
+    struct page_connection *found = first_due(page, PAGE_READING, PAGE_LINGERING);
+    return found ? found : first_due(page, PAGE_SENDING, PAGE_SENDING);
 }
 
 /* Without a password only this machine may ask. A Unix socket is of this machine, and its file's
@@ -75,8 +84,6 @@ static void accept_clients(struct page *page, size_t index, uint64_t now_ns)
         struct page_connection *c = find_free(page);
         struct page_connection *other = c ? NULL : longest_awaited(page);
         struct os_socket_address peer;
-        if (!c && !other)
-            return;
         int fd = os_socket_accept(listener, &peer);
         page->paused = fd < 0 && fd != -EAGAIN && fd != -EINTR;
         if (fd < 0)
@@ -85,11 +92,6 @@ static void accept_clients(struct page *page, size_t index, uint64_t now_ns)
             page_connection_close(other, &page->shared);
         page_connection_open(c ? c : other, fd, tls, is_guarded(page, listener), now_ns);
     }
-}
-
-static bool has_room(struct page *page)
-{
-    return !page->paused && page->end_ns == 0 && (find_free(page) || longest_awaited(page));
 }
 
 /* ---- events ---- */
@@ -209,13 +211,13 @@ static void receive_arenas(struct page *page, uint64_t now_ns)
 static void collect_events(struct page *page)
 {
     const struct page_plan *plan = page->plan;
-    bool room = has_room(page);
+    bool accepts = !page->paused && page->end_ns == 0;
     page->ends[SIGNALS] = (struct pollfd){ .fd = plan->signal_fd, .events = POLLIN };
     page->ends[MASTER] =
         (struct pollfd){ .fd = page->end_ns ? -1 : plan->master_fd, .events = POLLIN };
     struct pollfd *end = page->ends + FIXED;
     for (size_t i = 0; i < plan->listener_count; i++)
-        *end++ = (struct pollfd){ .fd = room ? plan->listeners[i] : -1, .events = POLLIN };
+        *end++ = (struct pollfd){ .fd = accepts ? plan->listeners[i] : -1, .events = POLLIN };
     for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
         const struct page_connection *c = &page->connections[i];
         if (c->phase != PAGE_FREE)

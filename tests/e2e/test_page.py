@@ -12,6 +12,7 @@ import os
 import pwd
 import random
 import re
+import select
 import shutil
 import signal
 import socket
@@ -491,6 +492,34 @@ def test_a_client_that_does_not_read_delays_no_other_stream(running: Server) -> 
             assert stream.next()
         assert len(body(page, "/chart.js")) == CHART.stat().st_size
         stream.connection.close()
+
+
+@one_model
+def test_clients_that_do_not_read_their_answers_keep_no_other_out(running: Server) -> None:
+    page = page_of(running)
+    with contextlib.ExitStack() as stack:
+        slow = []
+        for _ in range(CONNECTIONS):
+            made = stack.enter_context(socket.socket())
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            made.connect(page)
+            # Many answers, each larger than the buffers, from one piece.
+            made.sendall(b"GET /chart.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 160)
+            slow.append(made)
+        for made in slow:
+            assert made.recv(1)
+        other = stack.enter_context(connect(page))
+        other.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+        def is_answered() -> bool:
+            """Reads a little, so that each answer ends in time and another begins."""
+            for made in slow:
+                with contextlib.suppress(BlockingIOError, ConnectionError):
+                    made.recv(1024, socket.MSG_DONTWAIT)
+            return bool(select.select([other.socket], [], [], 0)[0])
+
+        wait_until(is_answered, "an answer to another client")
+        assert other.read().body == b"serving\n"
 
 
 @one_model
