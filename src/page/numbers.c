@@ -93,22 +93,39 @@ static void drop_texts(struct page_numbers *numbers)
     }
 }
 
+/* Keeps the last reading, or drops it while another one waits to become `before`. Readings may
+ * follow each other at less than APART_NS for any time. */
+static void keep_reading(struct page_numbers *numbers)
+{
+    if (numbers->next.snapshot) {
+        view_done(&numbers->view);
+        return;
+    }
+    numbers->next = numbers->view;
+    numbers->next_ns = numbers->read_ns;
+    numbers->next.before = NULL;
+}
+
+static void choose_before(struct page_numbers *numbers, uint64_t now_ns)
+{
+    if (!numbers->next.snapshot || now_ns - numbers->next_ns < APART_NS)
+        return;
+    view_done(&numbers->before);
+    numbers->before = numbers->next;
+    numbers->before_ns = numbers->next_ns;
+    numbers->next = (struct view){ 0 };
+}
+
 /* Reads the segment. */
 static bool read_segment(struct page_numbers *numbers, uint64_t now_ns, char why[STATS_WHY_MAX])
 {
     struct stats_snapshot *snapshot = stats_snapshot_here(numbers->segment, why);
     if (!snapshot)
         return false;
-    if (numbers->view.snapshot && now_ns - numbers->read_ns >= APART_NS) {
-        view_done(&numbers->before);
-        numbers->before = numbers->view;
-        numbers->before_ns = numbers->read_ns;
-        numbers->before.before = NULL;
-    } else {
-        view_done(&numbers->view);
-    }
+    keep_reading(numbers);
     view_init(&numbers->view, snapshot);
     numbers->read_ns = now_ns;
+    choose_before(numbers, now_ns);
     bool comparable = numbers->before.snapshot && now_ns - numbers->before_ns < BYGONE_NS;
     numbers->view.before = comparable ? &numbers->before : NULL;
     drop_texts(numbers); /* all forms show the same moment */
@@ -160,4 +177,5 @@ void page_numbers_done(struct page_numbers *numbers)
     drop_texts(numbers);
     view_done(&numbers->view);
     view_done(&numbers->before);
+    view_done(&numbers->next);
 }

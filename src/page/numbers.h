@@ -25,12 +25,13 @@ void page_numbers_drop_text(struct page_text *text);
 enum page_form { PAGE_JSON, PAGE_PROMETHEUS, PAGE_OPENMETRICS, PAGE_EVENT, PAGE_FORMS };
 
 struct page_numbers {
-    const struct stats_segment *segment; /* borrowed */
-    struct page_text *text[PAGE_FORMS];  /* NULL: not written yet */
-    uint64_t after_ns;                   /* text[PAGE_EVENT] begins after this moment */
-    struct view view;                    /* the last reading of the segment */
-    struct view before;                  /* an earlier reading, for rates; zeroed: none */
-    uint64_t read_ns, before_ns;         /* when they were read */
+    const struct stats_segment *segment;  /* borrowed */
+    struct page_text *text[PAGE_FORMS];   /* NULL: not written yet */
+    uint64_t after_ns;                    /* text[PAGE_EVENT] begins after this moment */
+    struct view view;                     /* the last reading of the segment */
+    struct view before;                   /* an earlier reading, for rates; zeroed: none */
+    struct view next;                     /* a later one, which replaces it soon; zeroed: none */
+    uint64_t read_ns, before_ns, next_ns; /* when they were read */
 };
 
 /* The numbers of now, or of at most 50 ms ago. Lends the text until the next call.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The seconds that an event holds, by what its client knows.
+ * The seconds that an event holds, by what its client knows, and the reading that rates begin with.
  */
 #include "page/numbers.h"
 
@@ -68,8 +68,39 @@ static void sends_the_seconds_since_the_last_event(void **state)
     stats_segment_remove(&segment);
 }
 
+/* Readings follow each other at `step_ns`. Each has an earlier one, as soon as there is one. */
+static void assert_compared(const struct stats_segment *segment, uint64_t step_ns)
+{
+    struct page_numbers numbers = { .segment = segment };
+    uint64_t first_ns = 100 * SECOND_NS;
+    for (uint64_t now_ns = first_ns; now_ns < first_ns + 30 * SECOND_NS; now_ns += step_ns) {
+        assert_non_null(page_numbers_get(&numbers, PAGE_JSON, now_ns));
+        const struct view *before = numbers.view.before;
+        if (now_ns - first_ns < SECOND_NS)
+            continue;
+        assert_ptr_equal(before, &numbers.before);
+        assert_non_null(before->snapshot);
+        assert_in_range(now_ns - numbers.before_ns, SECOND_NS / 2, 2 * SECOND_NS + step_ns);
+    }
+    page_numbers_done(&numbers);
+}
+
+static void compares_readings_however_often_they_are_made(void **state)
+{
+    (void)state;
+    struct stats_segment segment;
+    int why;
+    assert_int_equal(stats_segment_create(&segment, &why), 0);
+    for (uint64_t step_ms = 60; step_ms <= 6000; step_ms += step_ms / 2)
+        assert_compared(&segment, step_ms * (SECOND_NS / 1000));
+    stats_segment_remove(&segment);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(sends_the_seconds_since_the_last_event) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sends_the_seconds_since_the_last_event),
+        cmocka_unit_test(compares_readings_however_often_they_are_made),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
