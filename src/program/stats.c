@@ -160,8 +160,14 @@ static void print_view(const struct stats_options *options, const struct view *v
 
 static int report_end(const struct readings *readings)
 {
-    fprintf(stderr, "weir: process %d has stopped, and its numbers are gone\n",
-            (int)readings->instance.pid);
+    const int pid = (int)readings->instance.pid;
+    if (newest_of(readings)->snapshot->running)
+        fprintf(stderr, "weir: process %d has stopped, and its numbers are gone\n", pid);
+    else
+        fprintf(stderr,
+                "weir: process %d has died, and its numbers change no more; `weir stats %d` prints "
+                "them\n",
+                pid, pid);
     return PROGRAM_FAILED;
 }
 

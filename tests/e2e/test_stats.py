@@ -500,8 +500,15 @@ def test_a_dead_server_leaves_its_last_numbers(tmp_path: Path, site: Path) -> No
         check = stats("--check", pid)
         assert (check.returncode, check.stderr) == (CRITICAL, "")
         assert check.stdout.startswith("WEIR CRITICAL - the server has died")
+        died = (
+            f"weir: process {pid} has died, and its numbers change no more; "
+            f"`weir stats {pid}` prints them\n"
+        )
         diff = stats("--diff", pid)
-        assert (diff.returncode, diff.stdout) == (1, "")
+        assert (diff.returncode, diff.stdout, diff.stderr) == (1, "", died)
+        watch = stats("--watch", "--json", pid)
+        assert (watch.returncode, watch.stderr) == (1, died)
+        assert json.loads(watch.stdout)["counters"]["requests"] == 1
         other = start(arguments, tmp_path / "stderr", wrapper=wrapper)
         try:
             assert stats(pid).returncode == 1
