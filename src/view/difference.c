@@ -88,23 +88,37 @@ static void print_changes(struct difference *d, unsigned section)
     }
 }
 
-static void print_status_rises(struct difference *d)
+static void print_counter_rise(struct difference *d, const char **title, const char *name,
+                               unsigned counter, const char *unit)
 {
-    const char *title = "Answers by status";
+    print_rise(d, title, name, rise_of(d->now->counter[counter], d->earlier->counter[counter]),
+               unit);
+}
+
+static void print_statuses(struct difference *d, const char *title, unsigned first)
+{
     for (unsigned i = 0; i < STATS_STATUSES; i++) {
         char code[8];
         snprintf(code, sizeof(code), "%u", stats_statuses[i]);
-        print_rise(d, &title, code,
-                   rise_of(d->now->counter[STATS_STATUS_FIRST + i],
-                           d->earlier->counter[STATS_STATUS_FIRST + i]),
-                   "answers");
+        print_counter_rise(d, &title, code, first + i, "answers");
     }
-    title = "Requests refused, by cause";
+}
+
+static void print_answers(struct difference *d)
+{
+    const char *title = "Requests refused, by cause";
+    print_statuses(d, "Answers by status", STATS_STATUS_FIRST);
+    print_statuses(d, "Of these, to requests that could not be read", STATS_UNREADABLE_FIRST);
     for (unsigned i = 0; i < STATS_FAULTS; i++)
-        print_rise(d, &title, stats_faults[i].name,
-                   rise_of(d->now->counter[STATS_FAULT_FIRST + i],
-                           d->earlier->counter[STATS_FAULT_FIRST + i]),
-                   "requests");
+        print_counter_rise(d, &title, stats_faults[i].name, STATS_FAULT_FIRST + i, "requests");
+}
+
+static void print_http2_causes(struct difference *d)
+{
+    const char *title = "HTTP/2 connections ended and streams reset, by cause";
+    for (unsigned i = 0; i < STATS_HTTP2_FAULTS; i++)
+        print_counter_rise(d, &title, stats_http2_faults[i].name, STATS_HTTP2_FAULT_FIRST + i,
+                           "times");
 }
 
 static void subtract_counts(const struct stats_counts *now, const struct stats_counts *earlier,
@@ -165,7 +179,9 @@ void view_print_difference(const struct view *view, const struct view *earlier, 
     for (unsigned i = 0; i < STATS_SECTION_Latency; i++) {
         print_changes(&d, i);
         if (i == STATS_SECTION_Requests)
-            print_status_rises(&d);
+            print_answers(&d);
+        if (i == STATS_SECTION_HTTP2)
+            print_http2_causes(&d);
     }
     print_durations(&d);
     print_sites(&d);
