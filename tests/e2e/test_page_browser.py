@@ -426,6 +426,19 @@ def test_the_page_is_no_wider_than_the_window(
             assert box["x"] + box["width"] <= width
 
 
+def test_a_long_path_leaves_its_cause_in_the_window(
+    server: ServerFactory, browser: Browser
+) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    ask(running, "/" + "x" * 250, 3)
+    how = {"viewport": {"width": 1280, "height": 844}}
+    with opened(browser, page_of(running), **how) as (page, _):
+        cause = page.locator("#recent tbody tr:first-child td:nth-child(6)")
+        assert cause.inner_text() == "Not Found"
+        wider = "node => node.scrollWidth > node.clientWidth"
+        assert not page.locator("[aria-labelledby=recent-title].scroll").evaluate(wider)
+
+
 def wait_for_more(page: Page, requests: int) -> None:
     wait_until(
         lambda: page.evaluate("weir.stats.counters.requests") > requests, "new numbers are shown"
