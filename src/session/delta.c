@@ -43,16 +43,7 @@ static bool prefers_delta(const struct session_exchange *x)
     return weight > 0;
 }
 
-static bool is_smallest(const struct site_entry *delta, const struct site_entry *entry)
-{
-    for (unsigned v = 0; v < SITE_VARIANTS; v++)
-        if ((entry->variants & 1u << v) != 0 &&
-            site_entry_file(entry, (int)v)->size <= delta->plain->size)
-            return false;
-    return true;
-}
-
-/* NULL: the client has no dictionary that is known, or the difference is not made. */
+/* NULL: the client has no dictionary that is known, or the difference is not made or too large. */
 static struct site_entry *find_delta(const struct session_exchange *x, struct site_entry *entry,
                                      bool *ret_new)
 {
@@ -66,13 +57,8 @@ static struct site_entry *find_delta(const struct session_exchange *x, struct si
             request.digest) ||
         entry->no_transform || !prefers_delta(x) || session_variant_wants_stored(x))
         return NULL;
-    struct site_entry *delta =
-        site_delta_find(x->thread->shared->compressor, x->thread->reader, entry, &request, ret_new);
-    if (!delta || is_smallest(delta, entry))
-        return delta;
-    if (*ret_new)
-        site_cache_release(&delta->cache);
-    return NULL;
+    return site_delta_find(x->thread->shared->compressor, x->thread->reader, entry, &request,
+                           ret_new);
 }
 
 bool session_delta_choose(struct session_exchange *x, struct site_entry **entry, bool *fresh)

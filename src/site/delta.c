@@ -29,12 +29,18 @@ bool site_delta_suits(const struct site_entry *entry)
 
 /* ---- places ---- */
 
+static void drop_bytes(struct site_delta_place *place)
+{
+    if (place->bytes == NULL)
+        return;
+    site_made_free(place->bytes, place->len);
+    site_made_count(0, place->len);
+    place->bytes = NULL;
+}
+
 static void drop_place(struct site_delta_place *place)
 {
-    if (place->bytes != NULL) {
-        site_made_free(place->bytes, place->len);
-        site_made_count(0, place->len);
-    }
+    drop_bytes(place);
     free(place->key);
     *place = (struct site_delta_place){ .state = SITE_DELTA_FREE };
 }
@@ -122,8 +128,18 @@ static bool make_key(const struct site_entry *entry, const struct site_delta_req
     return !key->overflow;
 }
 
+/* Whether a difference of `len` bytes is smaller than every form of the file. */
+static bool is_smallest(const struct site_entry *entry, uint64_t len)
+{
+    for (unsigned left = entry->variants; left != 0; left &= left - 1)
+        if (site_entry_file(entry, __builtin_ctz(left))->size <= len)
+            return false;
+    return true;
+}
+
 /* Takes the difference that is made. The caller frees it (site/made.h), and counts it there. Empty:
- * there is none. If it is not requested yet, it is requested. */
+ * there is none. If it is not requested yet, it is requested. One that is too large is remembered
+ * as such, so that it is made once. */
 static struct span take_delta(struct site_compressor *c, struct site_entry *entry, struct span key,
                               const struct site_delta_request *request)
 {
@@ -133,6 +149,9 @@ static struct span take_delta(struct site_compressor *c, struct site_entry *entr
     struct site_delta_place *place = find_place(&c->deltas, key);
     if (place == NULL) {
         queue_delta(c, entry, key, request);
+    } else if (place->state == SITE_DELTA_READY && !is_smallest(entry, place->len)) {
+        drop_bytes(place);
+        place->state = SITE_DELTA_USELESS;
     } else if (place->state == SITE_DELTA_READY) {
         taken = span_of(place->bytes, place->len);
         place->bytes = NULL;
@@ -155,7 +174,7 @@ struct site_entry *site_delta_find(struct site_compressor *compressor,
     struct site_entry *found = (struct site_entry *)site_cache_find(reader, hash, key);
     *ret_new = false;
     if (found != NULL && site_of(found) == site_of(entry))
-        return found;
+        return is_smallest(entry, found->plain->size) ? found : NULL;
     const struct span bytes = take_delta(compressor, entry, key, request);
     if (bytes.len == 0)
         return NULL;

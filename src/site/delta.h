@@ -33,8 +33,9 @@ bool site_delta_suits(const struct site_entry *entry);
 void site_delta_note(struct site_compressor *compressor, struct site_entry *entry,
                      const void *family);
 
-/* Finds the difference of the entry's plain file from the dictionary. NULL: there is none. This
- * call may have requested it. *ret_new and the references are as with site_find. */
+/* Finds the difference of the entry's plain file from the dictionary. NULL: there is none that is
+ * smaller than each form of the entry. This call may have requested it. *ret_new and the references
+ * are as with site_find. */
 struct site_entry *site_delta_find(struct site_compressor *compressor,
                                    struct site_cache_reader *reader, struct site_entry *entry,
                                    const struct site_delta_request *request, bool *ret_new);
@@ -51,7 +52,7 @@ struct site_delta_place {
         SITE_DELTA_QUEUED, /* the compressor makes it */
         SITE_DELTA_READY,  /* `bytes` wait for a request */
         SITE_DELTA_LATER,  /* unknown dictionary, or no space: requested again after `until_ns` */
-        SITE_DELTA_USELESS /* too little would be saved */
+        SITE_DELTA_USELESS /* it saves too little, or a form is smaller */
     } state;
     char *key; /* in memory of malloc: which version, which dictionary */
     size_t key_len;

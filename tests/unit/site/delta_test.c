@@ -249,6 +249,28 @@ static void a_difference_without_space_is_not_kept(void **state)
     end();
 }
 
+static void a_difference_that_is_larger_than_a_form_is_made_once(void **state)
+{
+    const struct timespec pause = { .tv_nsec = 1000 * 1000 };
+    bool is_new;
+    if (!begin_usual(*state))
+        skip();
+    write_version("root/b.txt", 'b');
+    tree_write(&bench.f->tree, "root/b.txt.gz", "small");
+    const struct site_delta_request request = request_from(bench.text, ".txt");
+    for (int i = 0; i < 60 * 1000 && totals().deltas == 0; i++) {
+        assert_null(find_delta("/b.txt", &request, &is_new));
+        (void)nanosleep(&pause, NULL);
+    }
+    for (int i = 0; i < 10; i++)
+        assert_null(find_delta("/b.txt", &request, &is_new));
+    write_version("root/c.txt", 'c');
+    (void)find_made_delta("/c.txt", &request); /* the queue is empty */
+    assert_int_equal(totals().deltas, 2);
+    assert_int_equal(site_made_bytes(), find_made_delta("/c.txt", &request)->plain->size);
+    end();
+}
+
 static void it_can_be_freed_with_differences_that_no_request_takes(void **state)
 {
     bool is_new;
@@ -280,6 +302,7 @@ int main(void)
         TEST(an_unknown_dictionary_is_looked_for_once),
         TEST(more_dictionaries_than_places_are_all_answered),
         TEST(a_difference_without_space_is_not_kept),
+        TEST(a_difference_that_is_larger_than_a_form_is_made_once),
         TEST(it_can_be_freed_with_differences_that_no_request_takes),
     };
     return cmocka_run_group_tests_name("site/delta", tests, NULL, NULL);
