@@ -41,10 +41,19 @@ static void count_refusal(const struct session_exchange *x, enum site_compressor
                      reply == SITE_COMPRESSOR_SHARE_IN_USE);
 }
 
+/* Requests the missing form that the client would take, unless it would take one that is made now.
+ */
 static __attribute__((noinline)) void request_missing(const struct session_exchange *x,
-                                                      struct site_entry *entry, unsigned wanted)
+                                                      struct site_entry *entry,
+                                                      const struct http_accept_weights *weights,
+                                                      unsigned available)
 {
     struct site_compressor *compressor = x->thread->shared->compressor;
+    const unsigned awaited = site_compressor_awaited(entry);
+    const unsigned best = http_accept_best(weights, available | awaited);
+    const unsigned wanted = best & (0u - best); /* usually the smallest of those */
+    if ((wanted & awaited) != 0)
+        return;
     session_trace_note(x, wanted, wanted);
     if (compressor)
         count_refusal(x, site_compressor_request(compressor, entry, wanted));
@@ -86,9 +95,8 @@ const struct site_file *session_variant_choose(const struct session_exchange *x,
         missing = 0;
     }
     unsigned best = http_accept_best(&weights, forms | missing);
-    const unsigned first = best & (0u - best); /* usually the smallest of those */
-    if (__builtin_expect((first & missing) != 0, 0)) {
-        request_missing(x, entry, first);
+    if (__builtin_expect((best & (0u - best) & missing) != 0, 0)) {
+        request_missing(x, entry, &weights, forms | missing);
         best = http_accept_best(&weights, forms);
     }
     const enum http_coding coding = smallest_of(entry, best & forms);

@@ -166,6 +166,17 @@ enum site_compressor_reply site_compressor_request(struct site_compressor *compr
     return reply;
 }
 
+unsigned site_compressor_awaited(const struct site_entry *entry)
+{
+    const struct site_entry_rest *rest = site_entry_rest(entry);
+    if (rest == NULL)
+        return 0;
+    const unsigned settled = atomic_load_explicit(&entry->missing, memory_order_relaxed) |
+                             atomic_load_explicit(&rest->made.refused, memory_order_relaxed) |
+                             atomic_load_explicit(&rest->made.rejected, memory_order_relaxed);
+    return site_options(site_of(entry))->compress & ~entry->variants & ~settled;
+}
+
 enum site_compressor_reply site_compressor_request_tags(struct site_compressor *compressor,
                                                         struct site_entry *entry)
 {

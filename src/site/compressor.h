@@ -62,6 +62,10 @@ enum site_compressor_reply {
 enum site_compressor_reply site_compressor_request(struct site_compressor *compressor,
                                                    struct site_entry *entry, unsigned codings);
 
+/* Of an entry that has offered codings: those that were requested and may still come. A client that
+ * would take one of them waits for it, so that no other one is made meanwhile. */
+unsigned site_compressor_awaited(const struct site_entry *entry);
+
 /* Requests the tags of the open files of an entry, if entry->untagged. As for variants. */
 enum site_compressor_reply site_compressor_request_tags(struct site_compressor *compressor,
                                                         struct site_entry *entry);

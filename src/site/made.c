@@ -2,6 +2,7 @@
 #include "site/made.h"
 
 #include "site/compress.h"
+#include "site/entry.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -26,6 +27,9 @@ void site_made_count(size_t more, size_t less)
 void site_made_offer(struct site_entry *entry, unsigned rejected)
 {
     const unsigned codings = site_options(site_of(entry))->compress;
+    struct site_made *made = rejected != 0 ? site_entry_made(entry) : NULL;
+    if (made != NULL)
+        atomic_store_explicit(&made->rejected, (uint8_t)rejected, memory_order_relaxed);
     atomic_store_explicit(&entry->missing, (uint8_t)(codings & ~entry->variants & ~rejected),
                           memory_order_relaxed);
 }

@@ -396,3 +396,25 @@ def test_trace_says_which_variant_is_made_and_why(
         return found[1]
 
     wait_until(lambda: said in line(), line)  # a file that has just changed is not compressed
+
+
+@pytest.mark.parametrize("model", CACHING[:1])
+def test_requests_meanwhile_have_no_other_variant_made(
+    server: ServerFactory, site: Path, codings: list[str]
+) -> None:
+    (site / "large.js").write_bytes(text_of(800_000))
+    (site / "next.js").write_bytes(text_of(3000))
+    every_coding = ", ".join(codings)
+    running = server()
+    with client("HTTP/1.1", running) as get:
+        for _ in range(10):
+            assert get("/large.js", accept(every_coding)).status == 200
+        compressed_in = codings[0]
+        wait_until(
+            lambda: get("/large.js", accept(every_coding)).get("Content-Encoding") == compressed_in,
+            f"large.js in {compressed_in}",
+        )
+        compressed(get, "/next.js", "gzip")  # the queue is empty
+    counters = wait_for(running, lambda now: now["counters"]["compressed_variants"] > 1)["counters"]
+    assert counters["compressed_variants"] == 2
+    assert counters["compress_broken"] == 0

@@ -3,6 +3,7 @@
  * The compressor and the variants that it leaves in the cache. Its thread is real. A test waits
  * until the thread has counted a result, and lets the site's time pass by itself.
  */
+#include "site/entry.h"
 #include "unit/site/bench.h"
 
 #include <unistd.h>
@@ -264,6 +265,44 @@ static void a_result_that_saves_little_is_dropped_once_for_all(void **state)
     end();
 }
 
+static void codings_are_awaited_until_they_are_made_or_rejected(void **state)
+{
+    struct fixture *f = *state;
+    const unsigned all = site_coder_codings();
+    begin(f, MEMORY_MAX);
+    struct site_entry *entry = find_settled(f, "/a.txt");
+    assert_int_equal(site_compressor_awaited(entry), 0);
+    request(entry, GZIP);
+    assert_int_equal(site_compressor_awaited(entry), GZIP);
+    wait_for_results(1);
+    entry = find_file(f, "/a.txt");
+    assert_int_equal(entry->made, GZIP);
+    assert_int_equal(entry->missing, all & ~GZIP);
+    assert_int_equal(site_compressor_awaited(entry), 0);
+    end();
+}
+
+static void a_rejected_coding_stays_rejected_when_others_are_made(void **state)
+{
+    struct fixture *f = *state;
+    const unsigned all = site_coder_codings(), others = all & ~GZIP;
+    begin(f, MEMORY_MAX);
+    if ((others & (others - 1)) == 0)
+        skip(); /* this build lacks a coding */
+    struct site_entry *entry = find_settled(f, "/a.txt");
+    atomic_store(&site_entry_made(entry)->rejected, GZIP);
+    atomic_store(&entry->missing, (uint8_t)others);
+    for (unsigned left = others; left != 0; left &= left - 1) {
+        const uint64_t before = results();
+        request(entry, left & (0u - left));
+        wait_for_results(before + 1);
+        entry = find_file(f, "/a.txt");
+        assert_int_equal(entry->missing, left & (left - 1));
+        assert_int_equal(site_compressor_awaited(entry), 0);
+    }
+    end();
+}
+
 static void a_used_share_refuses_and_offers_again(void **state)
 {
     struct fixture *f = *state;
@@ -375,6 +414,8 @@ int main(void)
         TEST(a_file_that_was_rewritten_in_place_gets_no_variant),
         TEST(an_entry_that_has_left_the_cache_is_given_up),
         TEST(a_result_that_saves_little_is_dropped_once_for_all),
+        TEST(codings_are_awaited_until_they_are_made_or_rejected),
+        TEST(a_rejected_coding_stays_rejected_when_others_are_made),
         TEST(a_used_share_refuses_and_offers_again),
         TEST(small_and_binary_files_and_listings_offer_nothing),
         TEST(an_entry_that_the_cache_refuses_offers_nothing),
