@@ -20,8 +20,15 @@ static void begin_wait(struct session_exchange *x, struct session_pending *pendi
     session_tally_wait_begins(x->thread);
 }
 
-enum site_result session_fetch_begin(struct session_exchange *x, struct site_query *query,
-                                     struct site_entry **ret_entry, bool *ret_new)
+void session_fetch_note_gone(const struct session_exchange *x)
+{
+    if (__builtin_expect(site_cache_has_shrunk(x->thread->shared->cache), 0))
+        session_tally_publish(x->thread->shared);
+}
+
+/* Has the disk asked in another thread, or takes what that has found. */
+static enum site_result begin_fetch(struct session_exchange *x, struct site_query *query,
+                                    struct site_entry **ret_entry, bool *ret_new)
 {
     struct session_thread *thread = x->thread;
     if (!x->request || (x->resumed && x->resumed->late))
@@ -51,6 +58,17 @@ enum site_result session_fetch_begin(struct session_exchange *x, struct site_que
     return result;
 }
 
+enum site_result session_fetch_otherwise(struct session_exchange *x, struct site_query *query,
+                                         enum site_result result, struct site_entry **ret_entry,
+                                         bool *ret_new)
+{
+    if (result == SITE_NOT_IN_MEMORY)
+        result = begin_fetch(x, query, ret_entry, ret_new);
+    if (result != SITE_FILE)
+        session_fetch_note_gone(x);
+    return result;
+}
+
 enum site_result session_fetch_known(struct session_exchange *x, struct site_query *query,
                                      struct site_entry **ret_entry, bool *ret_new)
 {
@@ -58,12 +76,11 @@ enum site_result session_fetch_known(struct session_exchange *x, struct site_que
     const bool was_refused = x->resumed && x->resumed->refused && !x->unavailable;
     if (x->pending || was_refused)
         return SITE_BUSY;
-    if (x->resumed && site_fetch_has(x->resumed->tickets, x->site->site, query))
-        return session_fetch_begin(x, query, ret_entry, ret_new);
-    const enum site_result result = site_find_query(
-        x->site->site, thread->reader, query, thread->now_ns, thread->patience, ret_entry, ret_new);
-    return result == SITE_NOT_IN_MEMORY ? session_fetch_begin(x, query, ret_entry, ret_new)
-                                        : result;
+    enum site_result result = SITE_NOT_IN_MEMORY;
+    if (!x->resumed || !site_fetch_has(x->resumed->tickets, x->site->site, query))
+        result = site_find_query(x->site->site, thread->reader, query, thread->now_ns,
+                                 thread->patience, ret_entry, ret_new);
+    return session_fetch_otherwise(x, query, result, ret_entry, ret_new);
 }
 
 enum site_result session_fetch_page(struct session_exchange *x, enum http_status status,
@@ -74,8 +91,11 @@ enum site_result session_fetch_page(struct session_exchange *x, enum http_status
     x->unavailable = status == HTTP_SERVICE_UNAVAILABLE;
     if (x->request && !x->session->refusing && !x->crowded)
         return session_fetch_find(x, query, ret_entry, ret_new);
-    return site_find_query(x->site->site, thread->reader, query, thread->now_ns, thread->patience,
-                           ret_entry, ret_new);
+    const enum site_result result = site_find_query(
+        x->site->site, thread->reader, query, thread->now_ns, thread->patience, ret_entry, ret_new);
+    if (result != SITE_FILE)
+        session_fetch_note_gone(x);
+    return result;
 }
 
 void session_fetch_publish(const struct session_exchange *x, const void *found,

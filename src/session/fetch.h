@@ -22,8 +22,12 @@ enum { SESSION_LISTERS = 2 };
 /* The rare cases of session_fetch_find. */
 enum site_result session_fetch_known(struct session_exchange *x, struct site_query *query,
                                      struct site_entry **ret_entry, bool *ret_new);
-enum site_result session_fetch_begin(struct session_exchange *x, struct site_query *query,
-                                     struct site_entry **ret_entry, bool *ret_new);
+enum site_result session_fetch_otherwise(struct session_exchange *x, struct site_query *query,
+                                         enum site_result result, struct site_entry **ret_entry,
+                                         bool *ret_new);
+
+/* A lookup has found no file. If an entry has left the cache for that, the gauges follow. */
+void session_fetch_note_gone(const struct session_exchange *x);
 
 /* As site_find_query, for the site of the exchange. If x->pending is set afterwards, the answer is
  * pending, and the result is SITE_BUSY. The plan then ends without an answer: it calls nothing, or
@@ -37,9 +41,9 @@ static inline enum site_result session_fetch_find(struct session_exchange *x,
         return session_fetch_known(x, query, ret_entry, ret_new);
     const enum site_result result = site_find_query(
         x->site->site, thread->reader, query, thread->now_ns, thread->patience, ret_entry, ret_new);
-    return __builtin_expect(result == SITE_NOT_IN_MEMORY, 0)
-               ? session_fetch_begin(x, query, ret_entry, ret_new)
-               : result;
+    return __builtin_expect(result == SITE_FILE, 1)
+               ? result
+               : session_fetch_otherwise(x, query, result, ret_entry, ret_new);
 }
 
 /* The same for the page of an error. Where a connection cannot be served, too many lookups wait, or

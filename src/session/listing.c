@@ -15,8 +15,10 @@
 static enum site_result take_listing(struct session_exchange *x, enum site_result result,
                                      struct session_listing *listing)
 {
-    if (result != SITE_FILE)
+    if (result != SITE_FILE) {
+        session_fetch_note_gone(x);
         return result;
+    }
     stats_writer_add(&x->thread->stats, STATS_listings_rendered, listing->fresh);
     listing->published = listing->fresh ? session_head_publish(x, &listing->entry)
                                         : SESSION_PUBLISHED;

@@ -253,14 +253,6 @@ static void answer_absence(struct session_exchange *x, enum site_result result)
     }
 }
 
-/* Answers where the lookup has found no file. An entry of a file that has gone is removed then. */
-static void answer_result(struct session_exchange *x, enum site_result result)
-{
-    answer_absence(x, result);
-    if (__builtin_expect(site_cache_has_shrunk(x->thread->shared->cache), 0))
-        session_tally_publish(x->thread->shared);
-}
-
 /* Answers with what the site has for the path. */
 static void plan_file(struct session_exchange *x)
 {
@@ -272,7 +264,7 @@ static void plan_file(struct session_exchange *x)
     if (__builtin_expect(result == SITE_FILE, 1))
         answer_found(x, entry, fresh);
     else
-        answer_result(x, result);
+        answer_absence(x, result);
 }
 
 /* The same in a site with rules, or with pages in Markdown. */
@@ -287,7 +279,7 @@ static void plan_file_apart(struct session_exchange *x)
     if (result == SITE_FILE)
         answer_form(x, entry, fresh);
     else
-        answer_result(x, result);
+        answer_absence(x, result);
 }
 
 /* An entry is in the cache under a path only if no rule acts on the file of that path, and its head

@@ -808,3 +808,32 @@ def test_files_that_have_gone_are_not_counted_in_the_cache(
             "the server sees that the files have gone",
         )
         assert read(running.popen.pid)["gauges"]["cache_entries"] == 0
+
+
+@pytest.mark.parametrize("model", ["epoll", "thread", "percore"])
+@pytest.mark.parametrize(
+    ("method", "path", "page"),
+    [("POST", "/", "405.html"), ("GET", "/old", "410.html")],
+)
+def test_pages_that_have_gone_are_not_counted_in_the_cache(
+    server: ServerFactory, site: Path, tmp_path: Path, method: str, path: str, page: str
+) -> None:
+    (site / page).write_text(page)
+    conf = tmp_path / "weir.conf"
+    conf.write_text(
+        "[server]\nlisten = 127.0.0.1:0\nworkers = 1\naccess-log = off\n"
+        f"[site a]\nroot = {site}\nerror-pages = {site}\n"
+        "[path /old]\nstatus = 410\n"
+    )
+    running = server("-c", str(conf), folder=None, listen=())
+    with connect(running.address) as connection:
+
+        def is_page() -> bool:
+            connection.send(f"{method} {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            return connection.read().body == page.encode()
+
+        assert is_page()
+        assert read(running.popen.pid)["gauges"]["cache_entries"] == 1
+        (site / page).unlink()
+        wait_until(lambda: not is_page(), f"the server sees that {page} has gone")
+        assert read(running.popen.pid)["gauges"]["cache_entries"] == 0
