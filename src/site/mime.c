@@ -115,7 +115,7 @@ static bool add_type(struct site_mime *mime, struct span ending, struct span typ
     };
     memcpy(slot->ending, lower, ending.len);
     mime->used++;
-    return mime->used < mime->slot_count / 4 * 3 || grow_table(mime);
+    return mime->used < mime->slot_count / 4 * 3 || mime->used == ENDINGS_MAX || grow_table(mime);
 }
 
 static bool add_built_in(struct site_mime *mime, enum trust trust)

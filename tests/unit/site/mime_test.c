@@ -169,6 +169,34 @@ static void reads_a_table_of_any_length(void **state)
     tree_remove(&tree);
 }
 
+static void a_table_beyond_the_limit_is_cut_and_no_type_is_taken_for_another(void **state)
+{
+    enum { ENDINGS = 20000 }; /* with these names, a number was once too large */
+    struct tree tree;
+    char name[64];
+    unsigned known = 0;
+    (void)state;
+    tree_make(&tree);
+    FILE *file = fopen(tree_absolute(&tree, "mime.types"), "we");
+    assert_non_null(file);
+    for (int i = 0; i < ENDINGS; i++)
+        assert_true(fprintf(file, "x/own i%d j%d\n", i, i) > 0);
+    assert_int_equal(fclose(file), 0);
+    struct site_mime *mime = site_mime_new(NULL, tree_absolute(&tree, "mime.types"));
+    assert_non_null(mime);
+    bool cut = false;
+    for (int i = 0; i < 2 * ENDINGS; i++) {
+        (void)snprintf(name, sizeof(name), "a.%c%d", "ij"[i % 2], i / 2);
+        const struct span type = site_mime_type(mime, span_text(name));
+        cut = cut || !span_equal(type, SPAN("x/own"));
+        assert_true(span_equal(type, cut ? SPAN("application/octet-stream") : SPAN("x/own")));
+        known += !cut;
+    }
+    assert_in_range(known, ENDINGS, 2 * ENDINGS - 1);
+    site_mime_free(mime);
+    tree_remove(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +205,7 @@ int main(void)
         cmocka_unit_test(the_systems_table_wins_except_over_fixed_types),
         cmocka_unit_test(the_types_of_a_site_win),
         cmocka_unit_test(reads_a_table_of_any_length),
+        cmocka_unit_test(a_table_beyond_the_limit_is_cut_and_no_type_is_taken_for_another),
     };
     return cmocka_run_group_tests_name("site/mime", tests, NULL, NULL);
 }
