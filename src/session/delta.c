@@ -2,6 +2,7 @@
 #include "session/delta.h"
 
 #include "http/accept.h"
+#include "session/fetch.h"
 #include "session/guard.h"
 #include "session/rules.h"
 #include "session/variant.h"
@@ -57,8 +58,11 @@ static struct site_entry *find_delta(const struct session_exchange *x, struct si
             request.digest) ||
         entry->no_transform || !prefers_delta(x) || session_variant_wants_stored(x))
         return NULL;
-    return site_delta_find(x->thread->shared->compressor, x->thread->reader, entry, &request,
-                           ret_new);
+    struct site_entry *delta =
+        site_delta_find(x->thread->shared->compressor, x->thread->reader, entry, &request, ret_new);
+    if (!delta)
+        session_fetch_note_gone(x);
+    return delta;
 }
 
 bool session_delta_choose(struct session_exchange *x, struct site_entry **entry, bool *fresh)

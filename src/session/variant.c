@@ -3,6 +3,7 @@
 
 #include "http/accept.h"
 #include "http/list.h"
+#include "session/fetch.h"
 #include "session/trace.h"
 #include "site/compressor.h"
 
@@ -55,8 +56,13 @@ static __attribute__((noinline)) void request_missing(const struct session_excha
     if ((wanted & awaited) != 0)
         return;
     session_trace_note(x, wanted, wanted);
-    if (compressor)
-        count_refusal(x, site_compressor_request(compressor, entry, wanted));
+    if (!compressor)
+        return;
+    const enum site_compressor_reply reply = site_compressor_request(compressor, entry, wanted);
+    count_refusal(x, reply);
+    if (reply == SITE_COMPRESSOR_SHARE_IN_USE &&
+        site_compressor_make_space(compressor, x->thread->reader, x->thread->now_ns))
+        session_fetch_note_gone(x);
 }
 
 void session_variant_request_tags(const struct session_exchange *x, struct site_entry *entry)

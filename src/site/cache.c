@@ -344,6 +344,33 @@ void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry
     site_reclaim_free(collected);
 }
 
+enum { SWEEP_STEPS = 256 };
+
+bool site_cache_sweep(struct site_cache_reader *reader,
+                      bool (*is_idle)(const struct site_cache_entry *entry, uint64_t now_ns),
+                      uint64_t now_ns)
+{
+    struct site_cache *cache = reader->cache;
+    lock_cache(cache);
+    struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
+    const uint64_t before = cache->totals.evicted;
+    const size_t count = cache->totals.entries;
+    for (size_t left = count < SWEEP_STEPS ? count : SWEEP_STEPS;
+         left > 0 && cache->reclaim.bytes <= retired_most(&cache->limits) / 2; left--) {
+        struct site_cache_entry *entry = site_eviction_sweep(&cache->eviction);
+        if (!is_idle(entry, now_ns))
+            continue;
+        evict_entry(cache, entry);
+        cache->totals.evicted++;
+    }
+    const bool any = cache->totals.evicted > before;
+    if (any)
+        atomic_store_explicit(&cache->has_shrunk, true, memory_order_relaxed);
+    unlock_cache(cache);
+    site_reclaim_free(collected);
+    return any;
+}
+
 /* Freeing */
 
 /* Another thread that holds the lock collects instead, or the next turn does. */

@@ -168,6 +168,12 @@ enum site_cache_verdict site_cache_judge(const struct site_cache *cache,
  * held. */
 void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry *entry);
 
+/* Evicts entries that `is_idle` names. Each call asks for some entries, and the next call continues
+ * behind them. Returns whether an entry has left. */
+bool site_cache_sweep(struct site_cache_reader *reader,
+                      bool (*is_idle)(const struct site_cache_entry *entry, uint64_t now_ns),
+                      uint64_t now_ns);
+
 /* Take and give up a reference; the last one calls `release`. Any thread. Hold only a valid entry:
  * found since the last quiesce, or already held. */
 void site_cache_hold(struct site_cache_entry *entry);
@@ -197,6 +203,6 @@ struct site_cache_totals {
 };
 struct site_cache_totals site_cache_totals(struct site_cache *cache);
 
-/* Whether site_cache_remove has removed an entry since the last site_cache_totals. It takes no
- * lock. */
+/* Whether site_cache_remove or site_cache_sweep has removed an entry since the last
+ * site_cache_totals. It takes no lock. */
 bool site_cache_has_shrunk(const struct site_cache *cache);

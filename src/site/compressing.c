@@ -9,11 +9,13 @@
 
 #include <time.h>
 
-bool site_compressing_has_space(const struct site_compressor *c, const struct site_entry *entry,
+bool site_compressing_has_space(struct site_compressor *c, const struct site_entry *entry,
                                 size_t len)
 {
-    return site_made_bytes() + len <= c->plan.share_bytes &&
-           entry->cache.size_bytes + SITE_HEAD_ROOM + len <= c->plan.entry_bytes;
+    const bool fits = site_made_bytes() + len <= c->plan.share_bytes;
+    if (!fits)
+        atomic_store_explicit(&c->crowded, true, memory_order_relaxed);
+    return fits && entry->cache.size_bytes + SITE_HEAD_ROOM + len <= c->plan.entry_bytes;
 }
 
 /* Under the lock. */

@@ -43,6 +43,8 @@ struct site_compressor {
     sem_t wake; /* a job or the stop may be there */
     _Atomic bool stopping;
     _Atomic uint64_t total[SITE_TOTALS];
+    _Atomic bool crowded; /* a result had no space because of plan.share_bytes */
+    _Atomic uint64_t swept_ns;
 
     pthread_mutex_t lock; /* guards the rest of this group */
     bool started;
@@ -77,7 +79,7 @@ static inline bool site_compressing_is_stopping(struct site_compressor *c)
 }
 
 /* Whether there is space for a variant of so many bytes. Any thread. */
-bool site_compressing_has_space(const struct site_compressor *c, const struct site_entry *entry,
+bool site_compressing_has_space(struct site_compressor *c, const struct site_entry *entry,
                                 size_t len);
 
 /* Queues a job, and takes a reference to its entry. Under the lock. False: the queue is full, or

@@ -177,6 +177,29 @@ unsigned site_compressor_awaited(const struct site_entry *entry)
     return site_options(site_of(entry))->compress & ~entry->variants & ~settled;
 }
 
+/* Each request for an entry that is not fresh moves its time. */
+static bool is_idle(const struct site_cache_entry *cached, uint64_t now_ns)
+{
+    const struct site_entry *entry = (const struct site_entry *)cached;
+    const struct site_entry_rest *rest = site_entry_rest(entry);
+    const bool holds = entry->made != 0 || (rest != NULL && site_made_has_forms(&rest->made));
+    const uint64_t used_ns = atomic_load_explicit(&entry->checked_ns, memory_order_relaxed);
+    return holds && (int64_t)(now_ns - used_ns) >= (int64_t)SITE_COMPRESSOR_IDLE_NS;
+}
+
+bool site_compressor_make_space(struct site_compressor *c, struct site_cache_reader *reader,
+                                uint64_t now_ns)
+{
+    uint64_t swept_ns = atomic_load_explicit(&c->swept_ns, memory_order_relaxed);
+    if (!atomic_load_explicit(&c->crowded, memory_order_relaxed) ||
+        (int64_t)(now_ns - swept_ns) < (int64_t)SITE_COMPRESSOR_SWEEP_NS ||
+        !atomic_compare_exchange_strong_explicit(&c->swept_ns, &swept_ns, now_ns,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(&c->crowded, false, memory_order_relaxed);
+    return site_cache_sweep(reader, is_idle, now_ns);
+}
+
 enum site_compressor_reply site_compressor_request_tags(struct site_compressor *compressor,
                                                         struct site_entry *entry)
 {

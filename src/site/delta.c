@@ -173,8 +173,13 @@ struct site_entry *site_delta_find(struct site_compressor *compressor,
     const uint64_t hash = hash_bytes(key, site_of(entry)->seed);
     struct site_entry *found = (struct site_entry *)site_cache_find(reader, hash, key);
     *ret_new = false;
-    if (found != NULL && site_of(found) == site_of(entry))
+    const uint64_t now_ns = atomic_load_explicit(&entry->checked_ns, memory_order_relaxed);
+    if (found != NULL && site_of(found) == site_of(entry)) {
+        if (atomic_load_explicit(&found->checked_ns, memory_order_relaxed) != now_ns)
+            atomic_store_explicit(&found->checked_ns, now_ns, memory_order_relaxed);
         return is_smallest(entry, found->plain->size) ? found : NULL;
+    }
+    (void)site_compressor_make_space(compressor, reader, now_ns);
     const struct span bytes = take_delta(compressor, entry, key, request);
     if (bytes.len == 0)
         return NULL;

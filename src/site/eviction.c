@@ -34,6 +34,8 @@ static void queue_unlink(struct site_eviction *eviction, struct site_cache_entry
     const struct site_cache_link link = *link_of(entry, which);
     if (eviction->queue[which].hand == entry)
         eviction->queue[which].hand = link.newer;
+    if (which == SITE_EVICTION_ALL && eviction->sweep == entry)
+        eviction->sweep = link.newer;
     if (link.newer != NULL)
         link_of(link.newer, which)->older = link.older;
     else
@@ -71,6 +73,16 @@ void site_eviction_touch(struct site_eviction *eviction, struct site_cache_entry
         queue_unlink(eviction, entry, i);
         queue_push(eviction, entry, i);
     }
+}
+
+struct site_cache_entry *site_eviction_sweep(struct site_eviction *eviction)
+{
+    struct site_cache_entry *entry = eviction->sweep;
+    if (entry == NULL)
+        entry = eviction->queue[SITE_EVICTION_ALL].oldest;
+    if (entry != NULL)
+        eviction->sweep = entry->queue.newer;
+    return entry;
 }
 
 /* After SITE_EVICTION_STEPS the hand takes the entry where it stands. Without this bound, the first

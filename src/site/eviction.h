@@ -17,6 +17,7 @@ struct site_eviction {
         struct site_cache_entry *hand; /* sieve: the next candidate; NULL: the oldest */
         size_t count;
     } queue[SITE_EVICTION_QUEUES];
+    struct site_cache_entry *sweep; /* in the queue of all: where site_eviction_sweep continues */
 };
 
 /* Adds a new entry. */
@@ -27,6 +28,10 @@ void site_eviction_leave(struct site_eviction *eviction, struct site_cache_entry
 
 /* lru: moves an entry that was just used. */
 void site_eviction_touch(struct site_eviction *eviction, struct site_cache_entry *entry);
+
+/* The next entry of the queue of all, from the oldest to the newest and round again. NULL when the
+ * queue is empty. */
+struct site_cache_entry *site_eviction_sweep(struct site_eviction *eviction);
 
 /* sieve: the most entries that the hand passes for one eviction. */
 enum { SITE_EVICTION_STEPS = 1024 };

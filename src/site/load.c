@@ -432,6 +432,9 @@ struct site_entry *site_load_delta(const struct site_entry *of, struct span key,
     }
     entry->type = of->type;
     entry->delta = true;
+    atomic_store_explicit(&entry->checked_ns,
+                          atomic_load_explicit(&of->checked_ns, memory_order_relaxed),
+                          memory_order_relaxed);
     site_entry_measure(entry);
     return entry;
 }

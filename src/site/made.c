@@ -46,6 +46,12 @@ void site_made_offer_again(struct site_entry *entry, struct site_made *made)
 
 /* ---- forms ---- */
 
+bool site_made_has_forms(const struct site_made *made)
+{
+    const unsigned ready = atomic_load_explicit(&made->ready, memory_order_relaxed);
+    return (ready & ~(unsigned)SITE_MADE_TAGS) != 0;
+}
+
 unsigned site_made_take(struct site_made *made)
 {
     if (atomic_load_explicit(&made->ready, memory_order_relaxed) == 0)

@@ -35,6 +35,9 @@ void site_made_offer(struct site_entry *entry, unsigned rejected);
 /* Offers again what could not be queued. Any thread. */
 void site_made_offer_again(struct site_entry *entry, struct site_made *made);
 
+/* Whether forms wait to be taken. Any thread. */
+bool site_made_has_forms(const struct site_made *made);
+
 /* Takes the forms that are ready: a set of codings. Any thread; each form is taken once. They stay
  * in `made`, and are valid as long as the entry. */
 unsigned site_made_take(struct site_made *made);

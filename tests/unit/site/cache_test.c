@@ -430,6 +430,46 @@ static void a_table_beyond_all_memory_is_refused(void **state)
     assert_null(site_cache_new((struct site_cache_limits){ .entries = SIZE_MAX }, 1));
 }
 
+static unsigned asked; /* entries in a sweep */
+
+static bool is_of_one_byte(const struct site_cache_entry *entry, uint64_t now_ns)
+{
+    assert_int_equal(now_ns, 7);
+    asked++;
+    return entry->size_bytes == 1;
+}
+
+static void a_sweep_asks_for_some_entries_and_continues(void **state)
+{
+    enum { ENTRIES = 300, STEPS = 256, IDLE = 280 };
+    char name[16];
+    (void)state;
+    for (int policy = SITE_CACHE_SIEVE; policy <= SITE_CACHE_LRU; policy++) {
+        struct site_cache *cache = new_cache((enum site_cache_policy)policy, 8000, ENTRIES, 10);
+        struct site_cache_reader *reader = site_cache_reader(cache, 0);
+        asked = 0;
+        assert_false(site_cache_sweep(reader, is_of_one_byte, 7));
+        assert_int_equal(asked, 0);
+        for (int i = 0; i < ENTRIES; i++) {
+            (void)snprintf(name, sizeof(name), "e%d", i);
+            assert_true(put(reader, cache, name, i == IDLE ? 1 : 2, 0));
+        }
+        assert_false(site_cache_sweep(reader, is_of_one_byte, 7));
+        assert_int_equal(asked, STEPS);
+        (void)snprintf(name, sizeof(name), "e%d", STEPS); /* where it continues */
+        site_cache_remove(reader, find(reader, cache, name));
+        assert_true(site_cache_sweep(reader, is_of_one_byte, 7));
+        assert_int_equal(asked, 2 * STEPS);
+        (void)snprintf(name, sizeof(name), "e%d", IDLE);
+        assert_null(find(reader, cache, name));
+        assert_int_equal(site_cache_totals(cache).entries, ENTRIES - 2);
+        assert_int_equal(site_cache_totals(cache).evicted, 1);
+        assert_false(site_cache_sweep(reader, is_of_one_byte, 7));
+        site_cache_free(cache);
+        assert_int_equal(released, ENTRIES);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +489,7 @@ int main(void)
         cmocka_unit_test(a_descriptor_is_freed_by_an_entry_that_holds_one),
         cmocka_unit_test(each_cache_hashes_with_its_own_seed),
         cmocka_unit_test(a_table_beyond_all_memory_is_refused),
+        cmocka_unit_test(a_sweep_asks_for_some_entries_and_continues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

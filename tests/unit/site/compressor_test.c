@@ -319,6 +319,37 @@ static void a_used_share_refuses_and_offers_again(void **state)
     end();
 }
 
+static void entries_that_are_not_used_give_up_their_share(void **state)
+{
+    struct fixture *f = *state;
+    begin_with(f, MEMORY_MAX, TEXT_BYTES / 4 + 20);
+    tree_write(&f->tree, "root/b.txt", bench.text);
+    (void)find_settled(f, "/b.txt"); /* which takes long in the time of the fixture */
+    (void)find_made("/a.txt", GZIP);
+    struct site_entry *entry = find_file(f, "/b.txt");
+    assert_int_equal(site_compressor_request(bench.compressor, entry, GZIP),
+                     SITE_COMPRESSOR_SHARE_IN_USE);
+    assert_false(site_compressor_make_space(bench.compressor, f->reader, f->now_ns));
+    assert_int_equal(find_file(f, "/a.txt")->made, GZIP);
+
+    f->now_ns += SITE_COMPRESSOR_IDLE_NS;
+    pass_time(f);
+    entry = find_file(f, "/b.txt");
+    assert_false(site_compressor_make_space(bench.compressor, f->reader, f->now_ns));
+    assert_int_equal(site_compressor_request(bench.compressor, entry, GZIP),
+                     SITE_COMPRESSOR_SHARE_IN_USE);
+    assert_true(site_compressor_make_space(bench.compressor, f->reader, f->now_ns));
+    assert_true(site_cache_has_shrunk(f->cache));
+    assert_int_equal(site_cache_totals(f->cache).entries, 1);
+    assert_int_equal(site_cache_totals(f->cache).evicted, 1);
+    pass_time(f);
+    assert_int_equal(site_made_bytes(), 0);
+    request(find_file(f, "/b.txt"), GZIP);
+    wait_for_results(2);
+    assert_int_equal(find_file(f, "/b.txt")->made, GZIP);
+    end();
+}
+
 static void small_and_binary_files_and_listings_offer_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -417,6 +448,7 @@ int main(void)
         TEST(codings_are_awaited_until_they_are_made_or_rejected),
         TEST(a_rejected_coding_stays_rejected_when_others_are_made),
         TEST(a_used_share_refuses_and_offers_again),
+        TEST(entries_that_are_not_used_give_up_their_share),
         TEST(small_and_binary_files_and_listings_offer_nothing),
         TEST(an_entry_that_the_cache_refuses_offers_nothing),
         TEST(a_variant_that_the_cache_refused_is_offered_again),

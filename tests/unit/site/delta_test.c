@@ -121,9 +121,11 @@ static void a_difference_from_a_file_beside_is_made_once(void **state)
     assert_true(delta->type == plain->type);
     assert_true(file->etag_len > 0);
     assert_false(span_equal(site_file_etag(file), site_file_etag(plain->plain)));
+    pass_time(*state);
     assert_true(find_delta("/b.txt", &request, &is_new) == delta);
     assert_false(is_new);
     assert_int_equal(totals().deltas, 1);
+    assert_true(delta->checked_ns == plain->checked_ns); /* it is in use */
     end();
 }
 
