@@ -260,6 +260,34 @@ static void several_parts_arrive_whole(void **state)
     }
 }
 
+/* The file is read for several frames, and an answer takes one turn between them. It leaves so
+ * little of its record that the next frame of the file is copied. `before`: answers before both,
+ * which decide where in a batch that is. */
+static void a_file_continues_behind_a_short_frame(void **state)
+{
+    (void)state;
+    struct talk t;
+    open_settled(&t);
+    for (unsigned size = 12500; size < 16000; size += 500) {
+        for (unsigned before = 0; before < 5; before++) {
+            char fields[64];
+            (void)snprintf(fields, sizeof(fields), "Range: bytes=0-%u\r\nPriority: u=5\r\n",
+                           size - 1);
+            for (unsigned i = 0; i < before; i++)
+                (void)add_get("/ready.bin", "");
+            const uint32_t large = add_get("/large.bin", ""), turn = add_get("/kept.bin", fields);
+            send_frames(&t);
+            receive_rest(&t);
+            size_t len;
+            char *plain = answer_of(&t, &len);
+            (void)assert_body(span_of(plain, len), large, LARGE_SIZE, 'l');
+            (void)assert_body(span_of(plain, len), turn, size, 'k');
+            free(plain);
+        }
+    }
+    close_talk(&t);
+}
+
 static void a_batch_is_one_packet_of_full_records(void **state)
 {
     (void)state;
@@ -570,6 +598,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_arrive_whole_at_every_size_of_a_send),
         cmocka_unit_test(several_parts_arrive_whole),
+        cmocka_unit_test(a_file_continues_behind_a_short_frame),
         cmocka_unit_test(a_batch_is_one_packet_of_full_records),
         cmocka_unit_test(an_urgent_answer_waits_for_one_batch),
         cmocka_unit_test(a_file_that_is_replaced_keeps_the_bytes_that_wait),
