@@ -488,7 +488,7 @@ unsigned session_http2_expire(struct session *s, uint64_t now_ns)
         session_events_expire(s, now_ns);
     if (h->lingering > 0 && now_ns >= h->linger_ns && has_memory(s))
         session_frames_expire_lingering(s, now_ns);
-    if (now_ns < h->head_due_ns)
+    if (h->full || now_ns < h->head_due_ns)
         return session_is_pending(s) ? session_http2_resume(s, now_ns)
                                      : session_http2_continue(s, now_ns);
     h->head_due_ns = UINT64_MAX;

@@ -244,6 +244,32 @@ static void an_announced_end_waits_for_a_slow_client(void **state)
     atomic_store(&world.shared.draining, false);
 }
 
+/* They wait for space in the output, for longer than a head may take. The client returns what it
+ * has read. */
+static void requests_wait_behind_an_answer_that_is_read_slowly(void **state)
+{
+    enum { REQUESTS = 10 };
+    (void)state;
+    begin(2 * BIG_SIZE);
+    const uint32_t big = add_get("/big.bin");
+    send_frames();
+    for (unsigned i = 0; i < REQUESTS; i++)
+        (void)add_get("/small.html");
+    send_frames();
+    while (client.want & SESSION_WRITE) {
+        receive(SESSION_SEND_STEP);
+        http2_frame_add_window(&client.out, big, SESSION_SEND_STEP);
+        send_frames();
+        tick(15 * SECOND); /* within send-timeout */
+        if (client.want & SESSION_WRITE && session_deadline_ns(&client.s) <= world.now_ns)
+            client.want = session_expire(&client.s, world.now_ns);
+    }
+    const struct seen seen = look(0);
+    assert_int_equal(seen.goaways, 0);
+    assert_int_equal(seen.answers, REQUESTS + 1);
+    end();
+}
+
 /* The client does not acknowledge it, also where its requests have filled the output. */
 static void an_announced_end_comes_after_any_number_of_requests(void **state)
 {
@@ -543,6 +569,7 @@ int main(void)
         cmocka_unit_test(a_drain_during_a_send_follows_the_output),
         cmocka_unit_test(a_budget_that_ends_with_an_answer_ends_the_connection),
         cmocka_unit_test(an_announced_end_waits_for_a_slow_client),
+        cmocka_unit_test(requests_wait_behind_an_answer_that_is_read_slowly),
         cmocka_unit_test(an_announced_end_comes_after_any_number_of_requests),
         cmocka_unit_test(an_announced_end_waits_for_no_frame),
         cmocka_unit_test(a_drain_is_announced_before_the_rest_of_a_body),
