@@ -40,7 +40,7 @@ enum {
 /* What a child reports to its parent, which reads it while the child lives, or after a crash. */
 struct report {
     _Atomic uint64_t idle_since_ns; /* see struct model_pump */
-    _Atomic uint32_t counted;       /* see struct session_thread */
+    _Atomic uint32_t counted;       /* see struct session_thread. The parent sets it at first */
 };
 
 #define REPORT_BYTES (MODEL_PER_CONNECTION_MAX * sizeof(struct report))
@@ -48,7 +48,6 @@ struct report {
 struct child {
     struct child *next; /* in its bucket, or in the list of free elements */
     pid_t pid;
-    struct session_peer peer;
     uint64_t displaced_ns; /* SIGUSR2 was sent when it had been idle since then; 0: never */
 };
 
@@ -190,19 +189,20 @@ static struct child **bucket_of_child(struct children *c, pid_t pid)
     return &c->bucket[(unsigned)pid % BUCKETS];
 }
 
-static void remember_child(struct children *c, pid_t pid, struct session_peer peer)
+static void remember_child(struct children *c, pid_t pid)
 {
     struct child *each = c->free;
     if (each)
         c->free = each->next;
     else
         each = &c->all[c->made++]; /* no more than connections_max are alive */
-    *each = (struct child){ .next = *bucket_of_child(c, pid), .pid = pid, .peer = peer };
+    *each = (struct child){ .next = *bucket_of_child(c, pid), .pid = pid };
     *bucket_of_child(c, pid) = each;
     c->alive++;
 }
 
-/* False: it was not a child that serves. */
+/* The result is the address that the child has left counted. False: it was not a child that
+ * serves. */
 static bool forget_child(struct children *c, pid_t pid, struct session_peer *ret_peer)
 {
     struct child **link = bucket_of_child(c, pid);
@@ -211,8 +211,7 @@ static bool forget_child(struct children *c, pid_t pid, struct session_peer *ret
     struct child *each = *link;
     if (!each)
         return false;
-    const uint32_t counted = atomic_load(&c->report[each - c->all].counted);
-    *ret_peer = counted != 0 ? session_peer_unpack(counted) : each->peer;
+    *ret_peer = session_peer_unpack(atomic_load(&c->report[each - c->all].counted));
     *link = each->next;
     *each = (struct child){ .next = c->free };
     c->free = each;
@@ -237,7 +236,7 @@ static bool fork_child(struct model_reactor *r, int fd, struct session_origin or
     struct child *next = c->free ? c->free : &c->all[c->made]; /* fewer than the most are alive */
     struct report *report = &c->report[next - c->all];
     atomic_store(&report->idle_since_ns, r->loop.now_ns);
-    atomic_store(&report->counted, 0);
+    atomic_store(&report->counted, session_peer_pack(&origin.peer));
     session_thread_divide(&r->loop.thread);
     pid_t pid = fork();
     if (pid == 0)
@@ -247,7 +246,7 @@ static bool fork_child(struct model_reactor *r, int fd, struct session_origin or
                           strerror(errno));
         return false;
     }
-    remember_child(c, pid, origin.peer);
+    remember_child(c, pid);
     os_file_close(fd);
     return true;
 }
@@ -262,10 +261,10 @@ static void reap_serving(struct model_reactor *r)
         if (!forget_child(r->place, pid, &peer))
             continue;
         stats_writer_add(&r->loop.thread.stats, STATS_connections_closed, 1);
+        model_loop_release_address(&r->loop, &peer);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
             (void)stats_blocks_settle(r->loop.server->shared->stats, pid);
             stats_writer_add(&r->loop.thread.stats, STATS_connections_lost, 1);
-            model_loop_release_address(&r->loop, &peer); /* the child did not */
         }
         if (WIFSIGNALED(status))
             log_error_limited(&limit, 10, LOG_ERROR,

@@ -32,9 +32,10 @@ bool session_proxy_admit(const struct session_shared *shared, struct session_pee
            session_limits_admit(shared->limits, peer, now_ns);
 }
 
-/* Where each connection has a process, the parent cannot know the address from the header. It
- * releases what `counted` says when the child crashes. A crash between the two steps here, or
- * below, leaves the address counted: the other order could make its count negative. */
+/* Where each connection has a process, the parent cannot know the address from the header, nor
+ * whether it is still counted. It releases what `counted` says when the child has ended. A crash
+ * between the two steps here, or below, leaves the address counted: the other order could make its
+ * count negative. */
 static bool admit_client(struct session *s, uint64_t now_ns)
 {
     struct session_thread *thread = s->thread;

@@ -145,8 +145,8 @@ struct session_thread {
     size_t file_used;    /* of them: lent, or read in vain */
     struct session_pages_known *pages_known; /* NULL until it is needed (session/pages.h) */
     struct session_trace *trace;             /* NULL: requests are not traced (session/trace.h) */
-    _Atomic uint32_t *counted; /* in a process with one connection, the packed address that
-                                    session/proxy.h has counted, for its parent; NULL otherwise */
+    _Atomic uint32_t *counted; /* in a process with one connection, the packed address that is
+                                    counted, for its parent; NULL otherwise */
     enum http_fault fault;     /* counted last, and not noted yet (session/recent.h) */
     uint64_t id;               /* of the last request */
     uint64_t id_key;           /* secret; ids of other threads are derived with it */

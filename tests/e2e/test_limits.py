@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import socket
 from collections.abc import Callable
@@ -117,6 +118,35 @@ def test_a_killed_child_leaves_no_count_behind(server: ServerFactory) -> None:
     os.kill(child.pid, signal.SIGKILL)
     wait_until(lambda: not is_refused(from_address(running, "127.0.0.1")), "it is admitted again")
     held.close()
+
+
+@pytest.mark.parametrize("model", ["fork"])
+def test_a_child_killed_after_its_connection_releases_the_address_once(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    os.mkfifo(log)
+    reading = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
+    writing = os.open(log, os.O_WRONLY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while True:  # the child waits a moment for space, when it has closed the connection
+            os.write(writing, b"x" * select.PIPE_BUF)
+    limit = ("--address-connections", "1", "--access-log", "-")
+    running = server(*limit, listen=(EVERYWHERE,), stdout=log)
+    [worker] = running.workers()
+    for _ in range(3):
+        connection = from_address(running, "127.0.0.1")
+        connection.send(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert connection.read().status == 200
+        assert connection.read_to_end() == b""
+        for child in worker.children():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
+        connection.close()
+        wait_until(lambda: not "".join(worker.of_threads("children")), "the child is reaped")
+    assert not is_refused(from_address(running, "127.0.0.1"))
+    os.close(writing)
+    os.close(reading)
 
 
 def test_an_address_that_connects_too_fast_is_reset(server: ServerFactory) -> None:
