@@ -13,6 +13,7 @@
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,16 @@ enum {
     PLACES = 4096,
     KEY_BYTES = 32,
     NETWORK_BYTES = 8, /* of an IPv6 address */
+    COMPARED = 64,     /* places of credentials that are being compared */
+    TIME_BITS = 28,    /* seconds, for 8 years */
+    LOOK_MS = 5,       /* from one look at a comparison to the next */
 };
+
+/* A word of credentials that are being compared has bits of their mark, whether the comparison has
+ * begun, and the second at which they are forgotten. */
+#define TIME_MASK ((UINT64_C(1) << TIME_BITS) - 1)
+#define BEGUN     (UINT64_C(1) << TIME_BITS)
+#define MARK_MASK (~(TIME_MASK | BEGUN))
 
 #define ATTEMPT_NS (AUTH_ATTEMPT_S * DURATION_SECOND)
 #define AHEAD_NS   (AUTH_ATTEMPTS * ATTEMPT_NS)
@@ -41,12 +51,14 @@ struct shared {
     struct slot slot[SETS][WAYS];
     _Atomic unsigned next; /* the way that is replaced next */
     _Atomic uint64_t used_until_ns[ROWS][PLACES];
+    _Atomic uint64_t compared[COMPARED]; /* 0: none */
 };
 
 struct auth_memory {
     struct shared *shared;
     EVP_MAC_CTX *keyed; /* is copied for each mark */
     uint64_t seed;      /* of the places of addresses */
+    _Atomic unsigned holders, followers;
 };
 
 /* ---- making ---- */
@@ -99,6 +111,7 @@ int auth_memory_new(struct auth_memory **ret_memory)
     struct auth_memory *memory = calloc(1, sizeof(*memory));
     if (!memory)
         return -ENOMEM;
+    atomic_init(&memory->holders, 1);
     const int rc = fill_memory(memory);
     if (rc < 0)
         auth_memory_free(memory);
@@ -111,9 +124,22 @@ void auth_memory_free(struct auth_memory *memory)
 {
     if (!memory)
         return;
+    EVP_MAC_CTX_free(memory->keyed); /* not later: another thread may outlive the library */
+    memory->keyed = NULL;
+    auth_memory_release(memory);
+}
+
+void auth_memory_hold(struct auth_memory *memory)
+{
+    atomic_fetch_add(&memory->holders, 1);
+}
+
+void auth_memory_release(struct auth_memory *memory)
+{
+    if (atomic_fetch_sub(&memory->holders, 1) > 1)
+        return;
     if (memory->shared)
         munmap(memory->shared, sizeof(struct shared));
-    EVP_MAC_CTX_free(memory->keyed);
     free(memory);
 }
 
@@ -229,4 +255,81 @@ void auth_memory_return_attempt(struct auth_memory *memory, unsigned family,
     for (unsigned row = 0; row < ROWS && has_limit(family); row++)
         (void)atomic_fetch_sub_explicit(place_of(memory, row, family, address), ATTEMPT_NS,
                                         memory_order_relaxed);
+}
+
+/* ---- comparisons under way ---- */
+
+static _Atomic uint64_t *word_of(const struct auth_memory *memory, const struct auth_mark *mark)
+{
+    return &memory->shared->compared[mark->tag[1] % COMPARED];
+}
+
+static uint64_t second_of(uint64_t now_ns)
+{
+    return now_ns / DURATION_SECOND & TIME_MASK;
+}
+
+static bool is_word_of(uint64_t word, const struct auth_mark *mark)
+{
+    return word != 0 && ((word ^ mark->tag[0]) & MARK_MASK) == 0;
+}
+
+bool auth_memory_compare_later(struct auth_memory *memory, const struct auth_mark *mark,
+                               uint64_t now_ns)
+{
+    const uint64_t now_s = second_of(now_ns);
+    const uint64_t mine = (mark->tag[0] & MARK_MASK) | ((now_s + AUTH_COMPARE_S) & TIME_MASK);
+    _Atomic uint64_t *word = word_of(memory, mark);
+    uint64_t old = atomic_load(word);
+    return (old & TIME_MASK) <= now_s && atomic_compare_exchange_strong(word, &old, mine);
+}
+
+void auth_memory_compare_begins(struct auth_memory *memory, const struct auth_mark *mark)
+{
+    _Atomic uint64_t *word = word_of(memory, mark);
+    uint64_t old = atomic_load(word);
+    if (is_word_of(old, mark))
+        (void)atomic_compare_exchange_strong(word, &old, old | BEGUN);
+}
+
+void auth_memory_compare_ends(struct auth_memory *memory, const struct auth_mark *mark)
+{
+    _Atomic uint64_t *word = word_of(memory, mark);
+    uint64_t old = atomic_load(word);
+    if (is_word_of(old, mark))
+        (void)atomic_compare_exchange_strong(word, &old, 0);
+}
+
+bool auth_memory_is_comparing(const struct auth_memory *memory, const struct auth_mark *mark,
+                              uint64_t now_ns, bool begun)
+{
+    const uint64_t word = atomic_load(word_of(memory, mark));
+    return is_word_of(word, mark) && (word & TIME_MASK) > second_of(now_ns) &&
+           (!begun || (word & BEGUN) != 0);
+}
+
+bool auth_memory_follow(struct auth_memory *memory, const struct auth_mark *mark, uint64_t now_ns)
+{
+    if (!auth_memory_is_comparing(memory, mark, now_ns, false))
+        return false;
+    if (atomic_fetch_add(&memory->followers, 1) < AUTH_FOLLOWERS_MAX)
+        return true;
+    auth_memory_unfollow(memory);
+    return false;
+}
+
+void auth_memory_unfollow(struct auth_memory *memory)
+{
+    atomic_fetch_sub(&memory->followers, 1);
+}
+
+/* The process that compares may die, so no lock and no message can end the wait for certain. */
+void auth_memory_await(const struct auth_memory *memory, const struct auth_mark *mark,
+                       uint64_t now_ns, bool begun)
+{
+    for (unsigned i = 0; i < AUTH_COMPARE_S * 1000 / LOOK_MS; i++) {
+        if (!auth_memory_is_comparing(memory, mark, now_ns, begun))
+            return;
+        (void)poll(NULL, 0, LOOK_MS);
+    }
 }

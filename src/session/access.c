@@ -13,12 +13,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* What a check does when its turn comes. */
+enum role {
+    COMPARES, /* it has an attempt */
+    NOTED,    /* so, too, and the memory has a note of its comparison */
+    FOLLOWS,  /* it has no attempt, and needs the result of another check */
+};
+
 /* A comparison of a password with a hash. */
 struct check {
     struct task task;
+    struct auth_memory *memory; /* held */
     struct auth_mark mark;
-    bool known; /* the hash is that of the user */
-    int same;   /* as auth_hash_compare */
+    uint64_t now_ns;
+    uint8_t family;
+    uint8_t address[16];
+    uint8_t role; /* enum role */
+    bool in_turn; /* its thread makes other checks, too */
+    bool attempt; /* it is counted, and to be returned */
+    bool known;   /* the hash is that of the user */
+    enum session_access_verdict verdict;
     char password[AUTH_PASSWORD_MAX + 1];
     char hash[AUTH_HASH_MAX];
 };
@@ -35,14 +49,53 @@ static struct check *check_of(struct task *task)
     return (struct check *)task; /* the task is its first member */
 }
 
+static void return_attempt(struct check *check)
+{
+    if (check->attempt)
+        auth_memory_return_attempt(check->memory, check->family, check->address);
+    check->attempt = false;
+}
+
+static void end_role(struct check *check)
+{
+    if (check->role == NOTED)
+        auth_memory_compare_ends(check->memory, &check->mark);
+    else if (check->role == FOLLOWS)
+        auth_memory_unfollow(check->memory);
+    check->role = COMPARES;
+}
+
+static enum session_access_verdict compare(struct check *check)
+{
+    if (check->role == NOTED)
+        auth_memory_compare_begins(check->memory, &check->mark);
+    const int same = auth_hash_compare(check->hash, check->password);
+    const bool right = (same > 0) & check->known;
+    if (right)
+        auth_memory_add(check->memory, &check->mark, check->now_ns);
+    end_role(check);
+    if (right || same < 0)
+        return_attempt(check);
+    check->attempt = false;
+    return same < 0 ? SESSION_ACCESS_BUSY : right ? SESSION_ACCESS_RIGHT : SESSION_ACCESS_WRONG;
+}
+
 static void run_check(struct task *task)
 {
     struct check *check = check_of(task);
-    check->same = auth_hash_compare(check->hash, check->password);
+    if (check->role == FOLLOWS)
+        auth_memory_await(check->memory, &check->mark, check->now_ns, check->in_turn);
+    if (auth_memory_knows(check->memory, &check->mark, check->now_ns)) /* since it was made */
+        check->verdict = SESSION_ACCESS_REMEMBERED;
+    else
+        check->verdict = check->role == FOLLOWS ? SESSION_ACCESS_LIMITED : compare(check);
 }
 
 static void free_check(struct check *check)
 {
+    return_attempt(check); /* it was not used */
+    end_role(check);
+    auth_memory_release(check->memory);
     explicit_bzero(check, sizeof(*check));
     free(check);
 }
@@ -58,8 +111,9 @@ static struct check *new_check(const struct session_exchange *x, const struct au
     struct auth_mark choice; /* depends on the user alone */
     struct check *check = calloc(1, sizeof(*check));
     const struct session_access *access = x->access;
-    if (!check || !auth_memory_mark(x->thread->shared->guard->memory, access->number, basic->user,
-                                    SPAN(""), &choice)) {
+    const struct session_peer *peer = session_answer_client(x);
+    struct auth_memory *memory = x->thread->shared->guard->memory;
+    if (!check || !auth_memory_mark(memory, access->number, basic->user, SPAN(""), &choice)) {
         free(check);
         return NULL;
     }
@@ -69,7 +123,13 @@ static struct check *new_check(const struct session_exchange *x, const struct au
         .home = x->thread->home,
         .owner = x->session,
     };
+    auth_memory_hold(memory);
+    check->memory = memory;
     check->mark = *mark;
+    check->now_ns = x->thread->now_ns;
+    check->family = peer->family;
+    memcpy(check->address, peer->address, sizeof(check->address));
+    check->in_turn = x->thread->home != NULL;
     const char *hash = auth_file_find(access->users, basic->user, choice.tag[0], &check->known);
     (void)snprintf(check->hash, sizeof(check->hash), "%s", hash);
     (void)snprintf(check->password, sizeof(check->password), "%s", basic->password);
@@ -80,16 +140,9 @@ static struct check *new_check(const struct session_exchange *x, const struct au
 static enum session_access_verdict judge_check(const struct session_exchange *x,
                                                const struct check *check)
 {
-    const struct session_peer *peer = session_answer_client(x);
-    struct auth_memory *memory = x->thread->shared->guard->memory;
-    if (check->same < 0)
-        return SESSION_ACCESS_BUSY;
-    count(x, STATS_passwords_compared);
-    if (!((check->same > 0) & check->known))
-        return SESSION_ACCESS_WRONG;
-    auth_memory_add(memory, &check->mark, x->thread->now_ns);
-    auth_memory_return_attempt(memory, peer->family, peer->address);
-    return SESSION_ACCESS_RIGHT;
+    if (check->verdict == SESSION_ACCESS_RIGHT || check->verdict == SESSION_ACCESS_WRONG)
+        count(x, STATS_passwords_compared);
+    return check->verdict;
 }
 
 /* This thread serves one connection. Other threads may reclaim entries of the cache meanwhile. */
@@ -110,8 +163,6 @@ static enum session_access_verdict check_here(struct session_exchange *x, struct
 
 static enum session_access_verdict begin_check(struct session_exchange *x, struct check *check)
 {
-    if (!check)
-        return SESSION_ACCESS_BUSY;
     if (!x->thread->home)
         return check_here(x, check);
     struct session_pending *pending = session_pending_begin(x);
@@ -129,10 +180,21 @@ static enum session_access_verdict begin_check(struct session_exchange *x, struc
 
 /* ---- the decision ---- */
 
+/* False: the address has no attempt, and no other request has one for the same credentials. */
+static bool has_role(struct check *check)
+{
+    struct auth_memory *memory = check->memory;
+    check->attempt = auth_memory_take_attempt(memory, check->family, check->address, check->now_ns);
+    if (check->attempt && auth_memory_compare_later(memory, &check->mark, check->now_ns))
+        check->role = NOTED;
+    if (!check->attempt && auth_memory_follow(memory, &check->mark, check->now_ns))
+        check->role = FOLLOWS;
+    return check->attempt || check->role == FOLLOWS;
+}
+
 static enum session_access_verdict decide_basic(struct session_exchange *x,
                                                 const struct auth_basic *basic)
 {
-    const struct session_peer *peer = session_answer_client(x);
     struct auth_memory *memory = x->thread->shared->guard->memory;
     const uint64_t now_ns = x->thread->now_ns;
     struct auth_mark mark;
@@ -141,9 +203,14 @@ static enum session_access_verdict decide_basic(struct session_exchange *x,
         return SESSION_ACCESS_BUSY;
     if (auth_memory_knows(memory, &mark, now_ns))
         return SESSION_ACCESS_REMEMBERED;
-    if (!auth_memory_take_attempt(memory, peer->family, peer->address, now_ns))
-        return SESSION_ACCESS_LIMITED;
-    return begin_check(x, new_check(x, basic, &mark));
+    struct check *check = new_check(x, basic, &mark);
+    if (!check)
+        return SESSION_ACCESS_BUSY;
+    if (has_role(check))
+        return begin_check(x, check);
+    free_check(check);
+    return auth_memory_knows(memory, &mark, now_ns) ? SESSION_ACCESS_REMEMBERED
+                                                    : SESSION_ACCESS_LIMITED;
 }
 
 static enum session_access_verdict decide_field(struct session_exchange *x)

@@ -264,6 +264,19 @@ def test_an_address_with_many_wrong_passwords_gets_429(server: ServerFactory, us
     assert numbers["passwords_wrong"] == statuses.count(401)
 
 
+def test_many_requests_at_once_with_a_right_password_are_answered(
+    server: ServerFactory, users: Path
+) -> None:
+    users.write_text(weir("password", "carol", stdin="sesame\n").stdout)  # not a cheap hash
+    running = server("--auth", str(users), "--workers", "1")
+    head = f"GET /hello.txt HTTP/1.1\r\nHost: a\r\n{field('carol')}\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(connect(running.address)) for _ in range(30)]
+        for connection in many:
+            connection.send(head.encode())
+        assert [connection.read().status for connection in many] == [200] * 30
+
+
 @ONE_MODEL
 def test_rules_for_paths_come_after_the_password(
     server: ServerFactory, site: Path, tmp_path: Path, users: Path

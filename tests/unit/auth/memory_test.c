@@ -167,6 +167,55 @@ static void a_unix_socket_has_no_limit(void **state)
     assert_int_equal(take_all(*state, 0, address, NOW), 1000);
 }
 
+/* ---- comparisons under way ---- */
+
+static void one_request_compares_and_some_follow(void **state)
+{
+    struct auth_memory *m = *state;
+    const struct auth_mark mark = mark_of(m, 0, "alice", "sesame"),
+                           other = mark_of(m, 0, "alice", "other");
+    assert_false(auth_memory_follow(m, &mark, NOW));
+    assert_true(auth_memory_compare_later(m, &mark, NOW));
+    assert_false(auth_memory_compare_later(m, &mark, NOW));
+    assert_false(auth_memory_is_comparing(m, &other, NOW, false));
+    assert_false(auth_memory_is_comparing(m, &mark, NOW, true));
+    auth_memory_compare_begins(m, &mark);
+    assert_true(auth_memory_is_comparing(m, &mark, NOW, true));
+    for (unsigned i = 0; i < AUTH_FOLLOWERS_MAX; i++)
+        assert_true(auth_memory_follow(m, &mark, NOW));
+    assert_false(auth_memory_follow(m, &mark, NOW));
+    auth_memory_unfollow(m);
+    assert_true(auth_memory_follow(m, &mark, NOW));
+    auth_memory_compare_ends(m, &other); /* it has no note */
+    assert_true(auth_memory_is_comparing(m, &mark, NOW, false));
+    auth_memory_compare_ends(m, &mark);
+    assert_false(auth_memory_is_comparing(m, &mark, NOW, false));
+}
+
+/* Its process may have been killed. */
+static void a_comparison_without_an_end_is_forgotten(void **state)
+{
+    struct auth_memory *m = *state;
+    const struct auth_mark mark = mark_of(m, 0, "alice", "sesame");
+    const uint64_t end = NOW + AUTH_COMPARE_S * DURATION_SECOND;
+    assert_true(auth_memory_compare_later(m, &mark, NOW));
+    assert_true(auth_memory_is_comparing(m, &mark, end - 1, false));
+    assert_false(auth_memory_is_comparing(m, &mark, end, false));
+    assert_true(auth_memory_compare_later(m, &mark, end));
+}
+
+static void a_memory_that_is_held_outlives_its_owner(void **state)
+{
+    struct auth_memory *m = *state;
+    const struct auth_mark mark = mark_of(m, 0, "alice", "sesame");
+    auth_memory_hold(m);
+    auth_memory_free(m);
+    auth_memory_add(m, &mark, NOW);
+    assert_true(auth_memory_knows(m, &mark, NOW));
+    auth_memory_release(m);
+    *state = NULL;
+}
+
 #define WITH_MEMORY(test) cmocka_unit_test_setup_teardown(test, make_memory, end_memory)
 
 int main(void)
@@ -181,6 +230,9 @@ int main(void)
         WITH_MEMORY(a_returned_attempt_does_not_count),
         WITH_MEMORY(a_network_of_ipv6_is_one_address),
         WITH_MEMORY(a_unix_socket_has_no_limit),
+        WITH_MEMORY(one_request_compares_and_some_follow),
+        WITH_MEMORY(a_comparison_without_an_end_is_forgotten),
+        WITH_MEMORY(a_memory_that_is_held_outlives_its_owner),
     };
     return cmocka_run_group_tests_name("auth/memory", tests, NULL, NULL);
 }

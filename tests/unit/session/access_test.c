@@ -382,6 +382,47 @@ static void an_answer_is_not_pending_for_ever(void **state)
     session_close(&s);
 }
 
+/* Both requests come before the password is compared, and the address has one attempt left. */
+static void the_same_right_password_is_no_second_attempt(void **state)
+{
+    (void)state;
+    for (unsigned i = 1; i < AUTH_ATTEMPTS; i++)
+        assert_int_equal(status_of(request_of("alice:wrong")), 401);
+    world.thread.home = &staff.home;
+    struct session first = open_client(1), second = open_client(1);
+    const unsigned first_wants = feed(&first, request_of("alice:sesame"));
+    const unsigned second_wants = feed(&second, request_of("alice:sesame"));
+    serve(&first, first_wants);
+    assert_true(answers("HTTP/1.1 200 OK\r\n"));
+    serve(&second, second_wants);
+    assert_true(answers("HTTP/1.1 200 OK\r\n"));
+    session_close(&first);
+    session_close(&second);
+}
+
+static void a_password_that_was_not_compared_is_no_attempt(void **state)
+{
+    (void)state;
+    struct session sessions[AUTH_ATTEMPTS];
+    char credentials[32];
+    unsigned refused = 0;
+    world.thread.home = &staff.home;
+    for (unsigned i = 0; i < AUTH_ATTEMPTS; i++) {
+        (void)snprintf(credentials, sizeof(credentials), "alice:wrong %u", i);
+        sessions[i] = open_client(1);
+        if (feed(&sessions[i], request_of(credentials)) == SESSION_WAIT)
+            continue;
+        refused++;
+        assert_int_equal(send_all(&sessions[i]), SESSION_READ);
+        assert_true(answers("HTTP/1.1 503 "));
+    }
+    for (unsigned i = 0; i < AUTH_ATTEMPTS; i++)
+        session_close(&sessions[i]);
+    world.thread.home = NULL;
+    for (unsigned i = 0; i < refused; i++)
+        assert_int_equal(status_of(request_of("alice:wrong")), 401);
+}
+
 /* The body of the request is discarded after the answer. */
 static void a_body_follows_a_request_that_waits(void **state)
 {
@@ -431,6 +472,8 @@ int main(void)
         WITH_WORLD(a_client_that_leaves_is_not_answered),
         WITH_WORLD(a_full_queue_refuses),
         WITH_WORLD(an_answer_is_not_pending_for_ever),
+        WITH_WORLD(the_same_right_password_is_no_second_attempt),
+        WITH_WORLD(a_password_that_was_not_compared_is_no_attempt),
         WITH_WORLD(a_body_follows_a_request_that_waits),
         WITH_WORLD(a_chunked_request_waits_after_its_body),
     };
