@@ -94,6 +94,8 @@ bool model_transfer_is_lost(int fd)
 unsigned model_transfer_expire(struct session *s, int fd, uint64_t now_ns)
 {
     bool sending = session_has_output(s);
+    if (sending && now_ns >= session_deadline_ns(s))
+        session_note_taken(s, os_socket_taken(fd), now_ns);
     unsigned want = session_expire(s, now_ns);
     if (sending && want == SESSION_CLOSE)
         os_socket_reset_at_close(fd);

@@ -71,8 +71,9 @@ static inline unsigned model_transfer_follow(struct session *s, int fd, unsigned
  * earlier connection with the same number. */
 bool model_transfer_is_lost(int fd);
 
-/* Calls session_expire. When a send has timed out, the close of `fd` resets the connection:
- * otherwise the kernel would keep the unsent output while the client leaves its window closed. */
+/* Calls session_expire. A send has not timed out while the client takes what the kernel has. When
+ * it has, the close of `fd` resets the connection: otherwise the kernel would keep the unsent
+ * output while the client leaves its window closed. */
 unsigned model_transfer_expire(struct session *s, int fd, uint64_t now_ns);
 
 /* After session_feed, in a thread without a timer for the connection: bytes that keep arriving end

@@ -473,6 +473,22 @@ void os_socket_lift_unsent(int fd)
     (void)set_flag(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0); /* 0: as the system has it */
 }
 
+/* Sends fill the memory that the socket may use, so all of it that is free has been freed since.
+ * The last one may leave up to a third unused, which then counts once. A socket with a third free
+ * can be written to: no send waits for it. While the limit of UNSENT_MAX holds, sends leave most of
+ * it unused. */
+uint64_t os_socket_taken(int fd)
+{
+    uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+    int unsent_max = 0;
+    socklen_t len = sizeof(memory), unsent_len = sizeof(unsent_max);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, &unsent_len) < 0 ||
+        unsent_max != 0 || getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &len) < 0)
+        return 0;
+    const uint32_t used = memory[SK_MEMINFO_WMEM_QUEUED], most = memory[SK_MEMINFO_SNDBUF];
+    return used < most && most - used < used / 2 ? most - used : 0;
+}
+
 void os_socket_reset_at_close(int fd)
 {
     const struct linger reset = { .l_onoff = 1, .l_linger = 0 };

@@ -115,6 +115,11 @@ MUST_USE int os_socket_mend(int listener_fd, const struct os_socket_address *cho
  * cost 4 MB of kernel memory, and the time to fill it. A Unix socket ignores the call. */
 void os_socket_lift_unsent(int fd);
 
+/* How much a client has taken since its connection was full, as far as the kernel tells: the memory
+ * of the output that it has freed since. It tells so after os_socket_lift_unsent; otherwise 0. A
+ * connection with 4 MB of output can be written to only when a third of that is free. */
+uint64_t os_socket_taken(int fd);
+
 /* Makes the close of a connection a reset, which discards what the kernel still has to send. A Unix
  * socket ignores it. */
 void os_socket_reset_at_close(int fd);

@@ -277,7 +277,7 @@ unsigned session_http1_continue(struct session *s, uint64_t now_ns)
 {
     const struct session_shared *shared = s->thread->shared;
     if (s->output && (s->output->at < s->output->len || s->output->answer.open)) {
-        s->progress_bytes = 0;
+        s->progress_bytes = s->taken_bytes = 0;
         return enter_phase(s, SESSION_SENDING, now_ns + shared->send_timeout_ns, SESSION_WRITE);
     }
     session_http1_drop_output(s);
@@ -419,7 +419,7 @@ static unsigned resume_file(struct session *s, uint64_t now_ns)
         stats_writer_add(&s->thread->stats, STATS_timeouts_send, 1);
         return session_http1_cut(s);
     }
-    s->progress_bytes = 0;
+    s->progress_bytes = s->taken_bytes = 0;
     s->phase = SESSION_SENDING;
     s->deadline_ns = now_ns + s->thread->shared->send_timeout_ns;
     return s->tls ? SESSION_WRITE : session_sent(s, 0, now_ns);

@@ -370,7 +370,7 @@ static void follow_answers(struct session *s, bool pending, uint64_t now_ns)
     const bool stalled = !pending && waiting;
     if (answering && !h->answering) {
         h->send_due_ns = now_ns + s->thread->shared->send_timeout_ns;
-        s->progress_bytes = 0;
+        s->progress_bytes = s->taken_bytes = 0;
     }
     if (stalled && !h->stalled)
         count(s, STATS_http2_stalls);

@@ -195,12 +195,29 @@ void session_note_progress(struct session *s, size_t bytes, uint64_t now_ns)
 {
     const uint32_t step = s->thread->shared->send_step_bytes;
     s->progress_bytes += (uint32_t)(bytes < step ? bytes : step);
+    s->taken_bytes = 0;
     if (s->progress_bytes < step)
         return;
     s->progress_bytes = 0;
     s->deadline_ns = now_ns + s->thread->shared->send_timeout_ns;
     if (s->http2)
         s->http2->send_due_ns = s->deadline_ns;
+}
+
+void session_note_taken(struct session *s, uint64_t bytes, uint64_t now_ns)
+{
+    const struct session_shared *shared = s->thread->shared;
+    if (s->phase != SESSION_SENDING || bytes == 0 || bytes > UINT32_MAX ||
+        bytes < (uint64_t)s->taken_bytes + shared->send_step_bytes)
+        return;
+    uint64_t *due_ns = s->http2 ? &s->http2->send_due_ns : &s->deadline_ns;
+    if (now_ns < *due_ns)
+        return;
+    *due_ns = now_ns + shared->send_timeout_ns;
+    if (s->closing) /* then HTTP/2 has no other deadline */
+        s->deadline_ns = *due_ns;
+    s->progress_bytes = 0;
+    s->taken_bytes = (uint32_t)bytes;
 }
 
 /* More is left to send, and it is in memory. */

@@ -107,6 +107,7 @@ struct session {
     uint32_t answers;        /* so far */
     uint32_t lingered_bytes; /* discarded since the half-close */
     uint32_t progress_bytes; /* sent since the deadline last moved */
+    uint32_t taken_bytes;    /* of those that the kernel had; since it took the last ones */
     uint32_t pending_count;  /* answers */
     uint8_t phase;           /* what the deadline is for; private to session/ */
     bool ended;              /* the client sends no more */
@@ -217,6 +218,10 @@ static inline uint64_t session_deadline_ns(const struct session *s)
 {
     return s->deadline_ns;
 }
+
+/* The kernel takes no more output, and the client has taken `bytes` of what the kernel had since it
+ * took the last. A deadline of the output that has passed moves if that is progress. */
+void session_note_taken(struct session *s, uint64_t bytes, uint64_t now_ns);
 
 /* The deadline has passed. Answers 408 to an unfinished head, and closes the connection
  * otherwise. */

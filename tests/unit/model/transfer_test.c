@@ -5,12 +5,14 @@
  */
 #include "model/transfer.h"
 
+#include "os/socket.h"
 #include "session/hosts.h"
 #include "session/thread.h"
 #include "site/mime.h"
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +25,7 @@
 #define SECOND UINT64_C(1000000000)
 #define GET    "GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n"
 
-enum { SIZE = 40 * 1024 };
+enum { SIZE = 40 * 1024, LONG = 32 << 20, STEP = 16 * 1024 };
 
 static struct {
     char root[64];
@@ -37,6 +39,24 @@ static struct {
     int fd[2];
     char got[4 * SIZE];
 } world;
+
+/* A file that the kernel does not take at once. */
+static void write_long_file(void)
+{
+    char path[80];
+    snprintf(path, sizeof(path), "%s/long.bin", world.root);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, LONG), 0);
+    close(fd);
+}
+
+static void remove_long_file(void)
+{
+    char path[80];
+    snprintf(path, sizeof(path), "%s/long.bin", world.root);
+    unlink(path);
+}
 
 static void write_file(char fill)
 {
@@ -82,6 +102,7 @@ static int make_world(void **state)
         .header_timeout_ns = 10 * SECOND,
         .idle_timeout_ns = 60 * SECOND,
         .send_timeout_ns = 60 * SECOND,
+        .send_step_bytes = STEP,
     };
     world.now_ns = 1000 * SECOND;
     if (session_thread_start(&world.thread, &world.shared, 0) < 0)
@@ -102,6 +123,7 @@ static int end_world(void **state)
     close(world.fd[0]);
     close(world.fd[1]);
     unlink(world.file);
+    remove_long_file();
     return rmdir(world.root);
 }
 
@@ -153,6 +175,90 @@ static void output_that_waits_for_its_turn_survives_an_eviction(void **state)
     session_close(&s);
 }
 
+/* ---- slow clients ---- */
+
+/* The server's end and the client's of a TCP connection. */
+static void connect_slow_client(int ret_fd[2])
+{
+    struct os_socket_address address;
+    const int bytes = 64 * 1024;
+    assert_int_equal(os_socket_parse("127.0.0.1:0", &address), 0);
+    const int listener = os_socket_bind(&address, &(struct os_socket_options){ 0 });
+    assert_true(listener >= 0);
+    assert_int_equal(os_socket_listen(listener, 1), 0);
+    assert_int_equal(os_socket_local(listener, &address), 0);
+    ret_fd[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(setsockopt(ret_fd[1], SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
+    assert_int_equal(connect(ret_fd[1], (struct sockaddr *)&address.storage, address.len), 0);
+    ret_fd[0] = os_socket_accept(listener, &address);
+    assert_true(ret_fd[0] >= 0);
+    close(listener);
+}
+
+/* Sends until the kernel takes no more, also when it has sent to the client what it can. */
+static void fill_socket(struct session *s, int fd)
+{
+    struct pollfd writable = { .fd = fd, .events = POLLOUT };
+    do
+        assert_int_equal(model_transfer_send(s, fd, SIZE_MAX, world.now_ns), SESSION_WRITE);
+    while (poll(&writable, 1, 0) > 0);
+}
+
+static void receive_bytes(int fd, size_t bytes)
+{
+    while (bytes > 0) {
+        const ssize_t len = recv(fd, world.got, bytes < SIZE ? bytes : SIZE, 0);
+        assert_true(len > 0);
+        bytes -= (size_t)len;
+    }
+}
+
+static unsigned expire_at_deadline(struct session *s, int fd)
+{
+    world.now_ns = session_deadline_ns(s);
+    session_thread_tick(&world.thread, world.now_ns, 1800000000 + (int64_t)(world.now_ns / SECOND));
+    return model_transfer_expire(s, fd, world.now_ns);
+}
+
+static void a_client_has_time_while_it_takes_what_the_kernel_has(void **state)
+{
+    (void)state;
+    int fd[2];
+    write_long_file();
+    connect_slow_client(fd);
+    struct session s = begin_session(SPAN("GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n"));
+    fill_socket(&s, fd[0]);
+    receive_bytes(fd[1], SIZE); /* the kernel may have all of the rest from now on */
+    fill_socket(&s, fd[0]);
+    for (unsigned i = 0; i < 3; i++) {
+        const uint64_t due_ns = session_deadline_ns(&s);
+        receive_bytes(fd[1], 16 * STEP); /* the kernel takes no more yet */
+        assert_int_equal(expire_at_deadline(&s, fd[0]), SESSION_WRITE);
+        assert_int_equal(session_deadline_ns(&s), due_ns + 60 * SECOND);
+    }
+    unsigned want = SESSION_WRITE; /* the kernel sends some more at first */
+    for (unsigned i = 0; i < 100 && want == SESSION_WRITE; i++)
+        want = expire_at_deadline(&s, fd[0]);
+    assert_int_equal(want, SESSION_CLOSE);
+    session_close(&s);
+    close(fd[0]);
+    close(fd[1]);
+}
+
+static void a_client_that_takes_nothing_has_no_further_time(void **state)
+{
+    (void)state;
+    int fd[2];
+    write_long_file();
+    connect_slow_client(fd);
+    struct session s = begin_session(SPAN("GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n"));
+    fill_socket(&s, fd[0]);
+    assert_int_equal(expire_at_deadline(&s, fd[0]), SESSION_CLOSE);
+    session_close(&s);
+    close(fd[0]);
+    close(fd[1]);
+}
+
 static void a_turn_sends_less_of_memory_than_of_a_file(void **state)
 {
     (void)state;
@@ -177,6 +283,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_sends_less_of_memory_than_of_a_file),
+        cmocka_unit_test(a_client_has_time_while_it_takes_what_the_kernel_has),
+        cmocka_unit_test(a_client_that_takes_nothing_has_no_further_time),
         cmocka_unit_test(output_that_waits_for_its_turn_survives_an_eviction),
     };
     mallopt(M_PERTURB, 'x'); /* overwrites freed memory */
