@@ -56,7 +56,8 @@ struct model_loop *model_loops_new(struct server *server, unsigned count,
         loop->first = first;
         loop->count = count;
         loop->index = loop->next_choice = i;
-        loop->connections_max = (server->connections_max + count - 1) / count;
+        loop->connections_max = server->connections_max / count +
+                                (i < server->connections_max % count);
         loop->files_max = SIZE_MAX;
         loop->wake_fd = -1;
         pthread_mutex_init(&loop->handed_lock, NULL);

@@ -69,9 +69,9 @@ struct model_loop {
     struct server *server;
     struct model_loop *first; /* of an array of `count` structs of kind->bytes each */
     unsigned count;
-    unsigned index;       /* in the array */
-    unsigned next_choice; /* the next loop whose connections are counted for a new one */
-    unsigned connections_max;
+    unsigned index;               /* in the array */
+    unsigned next_choice;         /* the next loop whose connections are counted for a new one */
+    unsigned connections_max;     /* 0 in some, where there are more loops than connections */
     int wake_fd;                  /* an eventfd; any thread writes to it */
     size_t files_max;             /* a connection's descriptor is below this */
     bool draining;                /* this loop has seen that the phase is no longer RUNNING */

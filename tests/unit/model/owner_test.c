@@ -27,13 +27,18 @@ bool server_signal(struct server *unused, int signal)
 }
 static struct model_loop *loops;
 
-static void make_loops(unsigned count)
+static void make_loops_for(unsigned count, unsigned connections)
 {
     static const struct model_loop_kind kind = { .bytes = sizeof(struct model_loop) };
     server = (struct server){ .listener_sets = count, .passed.fd = -1 };
-    server.connections_max = count * SPACE;
+    server.connections_max = connections;
     loops = model_loops_new(&server, count, &kind);
     assert_non_null(loops);
+}
+
+static void make_loops(unsigned count)
+{
+    make_loops_for(count, count * SPACE);
 }
 
 static int free_loops(void **state)
@@ -110,6 +115,31 @@ static void the_only_loop_with_space_is_found(void **state)
     assert_ptr_equal(model_owner_choose(&loops[0]), &loops[50]);
 }
 
+static void loops_have_no_more_space_together_than_the_server(void **state)
+{
+    (void)state;
+    enum { FEW = 5 };
+    make_loops_for(MANY, FEW);
+    for (unsigned i = 0; i < FEW; i++) {
+        struct model_loop *owner = model_owner_choose(&loops[MANY - 1]);
+        assert_false(model_owner_is_full(owner));
+        atomic_fetch_add(&owner->live, 1);
+    }
+    assert_true(model_owner_is_full(model_owner_choose(&loops[MANY - 1])));
+}
+
+static void a_full_loop_with_few_connections_is_not_chosen(void **state)
+{
+    (void)state;
+    make_loops(2);
+    loops[0].connections_max = 3;
+    loops[1].connections_max = 2;
+    atomic_store(&loops[0].live, 2);
+    atomic_store(&loops[1].live, 2);
+    assert_ptr_equal(model_owner_choose(&loops[0]), &loops[0]);
+    assert_ptr_equal(model_owner_choose(&loops[1]), &loops[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +149,8 @@ int main(void)
         cmocka_unit_test_teardown(of_many_loops_a_few_are_compared_in_turns, free_loops),
         cmocka_unit_test_teardown(many_loops_get_as_many_connections_if_one_accepts_all,
                                   free_loops),
+        cmocka_unit_test_teardown(loops_have_no_more_space_together_than_the_server, free_loops),
+        cmocka_unit_test_teardown(a_full_loop_with_few_connections_is_not_chosen, free_loops),
         cmocka_unit_test_teardown(the_only_loop_with_space_is_found, free_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
