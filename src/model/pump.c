@@ -45,14 +45,13 @@ void model_pump_init(struct model_pump *pump, int fd, int drain_fd, uint64_t dra
         .drain_idle_ns = drain_idle_ns,
         .receive_timeout_ns = UINT64_MAX,
     };
-    atomic_init(&pump->idle, true);
     atomic_init(&pump->own_idle_since_ns, now_ns);
     pump->idle_since_ns = &pump->own_idle_since_ns;
 }
 
 bool model_pump_end_idle(struct model_pump *pump)
 {
-    const bool idle = atomic_load(&pump->idle);
+    const bool idle = atomic_load(pump->idle_since_ns) != MODEL_IDLE_NEVER;
     if (idle)
         (void)shutdown(pump->fd, SHUT_RD); /* fails only when the peer is gone */
     return idle;
@@ -158,9 +157,7 @@ static ssize_t receive_at_once(struct model_pump *p, char *input, size_t room)
 /* Before it waits, and before it reads whether a drain has begun. */
 static void publish_idle(struct model_pump *p)
 {
-    bool idle = session_idle(&p->session);
-    if (__builtin_expect(idle != atomic_load_explicit(&p->idle, memory_order_relaxed), 0))
-        atomic_store(&p->idle, idle);
+    atomic_store(p->idle_since_ns, session_idle_since_ns(&p->session));
 }
 
 /* Whether a drain must end the wait: a receive that blocks would not notice it. */
@@ -188,8 +185,6 @@ static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
     const bool polls = awaits_drain(p);
     if (!make_blocking(p) || (!polls && !limit_wait(p)))
         return -errno;
-    atomic_store_explicit(p->idle_since_ns, session_idle_since_ns(&p->session),
-                          memory_order_relaxed);
     if (polls)
         return poll_socket(p, POLLIN) != 0 ? receive_at_once(p, input, room) : -EAGAIN;
     session_thread_rest(p->session.thread);

@@ -27,9 +27,6 @@ struct model_pump {
     bool stuck;                  /* the last send was short, so the next one waits */
     bool drained;                /* the session knows that the server drains */
 
-    /* The connection waits between requests, or did so when it waited last. Any thread reads it. */
-    _Atomic bool idle;
-
     /* Since when it waits between requests; MODEL_IDLE_NEVER: a request is under way. Any thread
      * reads it. It points to `own_idle_since_ns`, unless the caller has it point to memory that
      * another process shares. */
@@ -54,7 +51,7 @@ void model_pump_serve(struct model_pump *pump, struct session_thread *thread,
                       struct session_origin origin, char *input);
 
 /* End the connection if it is between requests, or in any case. True: it ends. Any thread, or a
- * signal handler, may call them while the descriptor is open. One call is enough, whatever the pump
- * is doing. */
+ * signal handler, may call them while the descriptor is open. In a drain one call is enough: later
+ * the pump itself ends a connection that is between requests. */
 bool model_pump_end_idle(struct model_pump *pump);
 bool model_pump_end(struct model_pump *pump);

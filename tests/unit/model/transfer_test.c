@@ -5,6 +5,8 @@
  */
 #include "model/transfer.h"
 
+#include "model/pump.h"
+#include "os/clock.h"
 #include "os/socket.h"
 #include "session/hosts.h"
 #include "session/thread.h"
@@ -13,7 +15,9 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -259,6 +263,40 @@ static void a_client_that_takes_nothing_has_no_further_time(void **state)
     close(fd[1]);
 }
 
+/* ---- pumps ---- */
+
+static void *serve_with_pump(void *argument)
+{
+    static char input[SESSION_READ_MAX];
+    const struct session_origin origin = { .peer.family = 4 };
+    model_pump_serve(argument, &world.thread, origin, input);
+    return NULL;
+}
+
+static void a_drain_does_not_end_the_input_of_a_request_under_way(void **state)
+{
+    (void)state;
+    struct model_pump pump;
+    int fd[2];
+    pthread_t thread;
+    write_long_file();
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+    assert_int_equal(fcntl(fd[0], F_SETFL, O_RDWR | O_NONBLOCK), 0);
+    const int drain_fd = model_pump_open_drain();
+    model_pump_init(&pump, fd[0], drain_fd, SECOND, os_clock_now_ns());
+    assert_int_equal(pthread_create(&thread, NULL, serve_with_pump, &pump), 0);
+    const struct span request = SPAN("GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_int_equal(send(fd[1], request.at, request.len, 0), request.len);
+    receive_bytes(fd[1], 1); /* the answer has begun, and does not fit into the socket */
+    assert_false(model_pump_end_idle(&pump));
+    assert_int_equal(send(fd[1], "x", 1, MSG_NOSIGNAL), 1);
+    assert_true(model_pump_end(&pump));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    close(fd[0]);
+    close(fd[1]);
+    close(drain_fd);
+}
+
 static void a_turn_sends_less_of_memory_than_of_a_file(void **state)
 {
     (void)state;
@@ -286,7 +324,9 @@ int main(void)
         cmocka_unit_test(a_client_has_time_while_it_takes_what_the_kernel_has),
         cmocka_unit_test(a_client_that_takes_nothing_has_no_further_time),
         cmocka_unit_test(output_that_waits_for_its_turn_survives_an_eviction),
+        cmocka_unit_test(a_drain_does_not_end_the_input_of_a_request_under_way),
     };
     mallopt(M_PERTURB, 'x'); /* overwrites freed memory */
+    (void)signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, make_world, end_world);
 }
