@@ -130,11 +130,11 @@ static void describe_entry(struct stats_header *header, unsigned index, const ch
 
 static void describe_all(struct stats_header *header)
 {
+    char name[40];
     for (unsigned i = 0; i < STATS_NAMED; i++)
         describe_entry(header, i, stats_counters[i].kind == STATS_KIND_GAUGE ? "gauge" : "counter",
                        stats_counters[i].unit, stats_counters[i].name, stats_counters[i].sentence);
     for (unsigned i = 0; i < STATS_STATUSES; i++) {
-        char name[32];
         snprintf(name, sizeof(name), "status_%u", stats_statuses[i]);
         describe_entry(header, STATS_STATUS_FIRST + i, "counter", "answers", name,
                        "Answers with this status.");
@@ -143,10 +143,14 @@ static void describe_all(struct stats_header *header)
                        "Answers with this status to requests that could not be read.");
     }
     for (unsigned i = 0; i < STATS_FAULTS; i++) {
-        char name[40];
         snprintf(name, sizeof(name), "fault_%s", stats_faults[i].name);
         describe_entry(header, STATS_FAULT_FIRST + i, "counter", "requests", name,
                        stats_faults[i].sentence);
+    }
+    for (unsigned i = 0; i < STATS_HTTP2_FAULTS; i++) {
+        snprintf(name, sizeof(name), "http2_fault_%s", stats_http2_faults[i].name);
+        describe_entry(header, STATS_HTTP2_FAULT_FIRST + i, "counter", "times", name,
+                       stats_http2_faults[i].sentence);
     }
 }
 

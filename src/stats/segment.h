@@ -41,7 +41,7 @@
 #define STATS_MAGIC "weirstat"
 
 enum {
-    STATS_VERSION = 8,                     /* of the layout, without counters.def */
+    STATS_VERSION = 9,                     /* of the layout, without counters.def */
     STATS_ARENA_BYTES = 256 * 1024 * 1024, /* address space; memory only as it is taken */
     STATS_ARENAS_MAX = 2048,
     STATS_SITES_MAX = 64, /* the last place is for all further sites */
@@ -198,9 +198,8 @@ struct stats_moment {
 struct stats_entry {
     char name[40];
     char kind[12]; /* counter, gauge */
-    char unit[12];
+    char unit[16];
     uint32_t offset; /* in a block */
-    uint32_t unused;
     char sentence[160];
 };
 

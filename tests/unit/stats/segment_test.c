@@ -56,6 +56,22 @@ static void a_reader_finds_what_was_counted(void **state)
     stats_writer_close(&b);
 }
 
+static void the_head_describes_every_counter(void **state)
+{
+    (void)state;
+    const struct stats_entry *entry = segment.header->entry;
+    for (unsigned i = 0; i < STATS_NAMED; i++) {
+        assert_string_equal(entry[i].name, stats_counters[i].name);
+        assert_string_equal(entry[i].unit, stats_counters[i].unit);
+        assert_string_equal(entry[i].sentence, stats_counters[i].sentence);
+    }
+    for (unsigned i = 0; i < STATS_COUNTERS; i++) {
+        assert_string_not_equal(entry[i].name, "");
+        assert_string_not_equal(entry[i].sentence, "");
+        assert_int_equal(entry[i].offset, offsetof(struct stats_block, counter[i]));
+    }
+}
+
 static void the_next_writer_continues_a_block(void **state)
 {
     (void)state;
@@ -477,6 +493,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_SEGMENT(a_reader_finds_what_was_counted),
+        WITH_SEGMENT(the_head_describes_every_counter),
         WITH_SEGMENT(the_next_writer_continues_a_block),
         cmocka_unit_test(counting_without_a_segment_has_no_effect),
         WITH_SEGMENT(durations_are_within_one_percent),
