@@ -70,6 +70,7 @@ struct children {
 static struct {
     struct server *server;
     struct model_pump pump;
+    bool drains; /* `draining` of the server may have been set before the fork */
     bool had_idle_alarm;
     _Atomic bool displaced; /* its connection ends to make space */
 } child;
@@ -87,8 +88,10 @@ static void set_alarm(uint64_t wait_ns)
 
 static void begin_child_drain(void)
 {
-    if (!atomic_exchange(&child.server->shared->draining, true))
+    atomic_store(&child.server->shared->draining, true);
+    if (!child.drains)
         set_alarm(child.server->drain_idle_ns);
+    child.drains = true;
 }
 
 static void continue_child_drain(void)

@@ -131,6 +131,24 @@ def test_children_end_without_their_parent(server: ServerFactory, site: Path) ->
 
 
 @on_fork
+def test_a_child_that_starts_in_a_drain_ends_without_its_parent(
+    server: ServerFactory, site: Path
+) -> None:
+    (site / "big.bin").write_bytes(bytes(20_000_000))
+    running = server("--drain-timeout", "3s", "--drain-idle", "100ms")
+    worker = worker_of(running)
+    os.kill(worker.pid, signal.SIGSTOP)
+    with connect(running.address) as slow:
+        slow.send(b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+        os.kill(worker.pid, signal.SIGTERM)
+        os.kill(worker.pid, signal.SIGCONT)
+        wait_until(lambda: helpers(worker) == 1, "the connection in the backlog has a child")
+        children = worker.children()
+        os.kill(worker.pid, signal.SIGKILL)
+        wait_until(lambda: not any(child.alive for child in children), "the child has ended")
+
+
+@on_fork
 def test_children_do_not_hold_the_port(server: ServerFactory, site: Path, port: Port) -> None:
     address = f"127.0.0.1:{port()}"
     first = server(listen=(address,))
