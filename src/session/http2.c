@@ -7,8 +7,7 @@
  *
  * The phase says what the deadline is for. SENDING: output waits for the client, or answers wait
  * for its windows; both need progress within send-timeout. BODY: request bodies arrive. HEAD: an
- * unfinished frame waits, or the end of the connection. IDLE: no stream is open. Several can hold
- * at a time. The earliest deadline counts.
+ * unfinished frame waits, or the connection's end. IDLE: no stream is open. The earliest counts.
  */
 #include "session/http2.h"
 
@@ -246,9 +245,9 @@ static uint64_t sooner_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Consumes what it can from the front of *in. An unfinished frame has to come to its end in time.
- * Without one, only an announced end of the connection has a time, which no frame moves. After it
- * the answers under way have their own. */
+/* Consumes what it can from the front of *in. An unfinished frame has to end in time; without a
+ * request, the frames before it do not move this. Otherwise only an announced end of the connection
+ * has a time, which no frame moves. After it the answers under way have their own. */
 static void use_bytes(struct session *s, struct span *in, struct session_arrival *began,
                       uint64_t now_ns)
 {
@@ -259,7 +258,7 @@ static void use_bytes(struct session *s, struct span *in, struct session_arrival
                                          : now_ns + s->thread->shared->header_timeout_ns;
     if (h->connection.draining && !h->connection.finishing)
         h->head_due_ns = sooner_of(h->head_due_ns, due_ns);
-    else if (in->len < before || h->head_due_ns == UINT64_MAX)
+    else if (in->len == 0 || h->head_due_ns == UINT64_MAX || (s->active && in->len < before))
         h->head_due_ns = due_ns;
 }
 
@@ -394,7 +393,6 @@ static uint64_t follow_bodies(struct session *s, uint64_t now_ns)
 static unsigned wait_for_request(struct session *s, uint64_t now_ns)
 {
     s->phase = SESSION_IDLE;
-    s->idle_since_ns = now_ns;
     s->deadline_ns = sooner_of(now_ns + session_http1_idle_ns(s->thread->shared), s->retires_ns);
     return SESSION_READ;
 }
@@ -415,8 +413,10 @@ unsigned session_http2_continue(struct session *s, uint64_t now_ns)
     if (!pending && no_more)
         return SESSION_CLOSE; /* the windows are closed, and the client cannot open them */
     follow_answers(s, pending, now_ns);
-    if (!open && !pending)
+    if (!open && !pending && s->active) { /* frames without a request do not end the idle time */
+        s->idle_since_ns = now_ns;
         session_tally_set_active(s, false);
+    }
     if (!open && !pending && h->head_due_ns == UINT64_MAX)
         return wait_for_request(s, now_ns);
     s->phase = h->answering ? SESSION_SENDING : h->bodies > 0 ? SESSION_BODY : SESSION_HEAD;

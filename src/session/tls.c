@@ -364,6 +364,7 @@ static unsigned begin_codec(struct session *s, uint64_t now_ns)
         session_http1_begin(s, now_ns);
         return SESSION_READ;
     }
+    s->idle_since_ns = now_ns;
     return session_http2_begin(s, now_ns) ? session_http2_continue(s, now_ns) : SESSION_CLOSE;
 }
 

@@ -419,6 +419,75 @@ static void an_unfinished_frame_ends_the_connection_in_time(void **state)
     end();
 }
 
+/* Sends the rest of a PING, and the first byte of the next one. */
+static void send_rest_and_beginning(void)
+{
+    add_frame(HTTP2_FRAME_PING, 0, 0, SPAN("12345678"));
+    memmove(client.out.at, client.out.at + 1, client.out.len - 1);
+    client.out.at[client.out.len - 1] = 0;
+    send_frames();
+    receive(SIZE_MAX);
+}
+
+static void frames_without_a_request_do_not_prolong_an_unfinished_one(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    (void)exchange("/small.html");
+    client.out.len = 1;
+    client.out.at[0] = 0;
+    send_frames();
+    const uint64_t due_ns = session_deadline_ns(&client.s);
+    for (unsigned i = 0; i < 9; i++) {
+        tick(SECOND);
+        send_rest_and_beginning();
+        assert_int_equal(session_deadline_ns(&client.s), due_ns);
+    }
+    tick(SECOND);
+    client.want = session_expire(&client.s, world.now_ns);
+    receive(SIZE_MAX);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    end();
+}
+
+static void a_request_gives_the_next_unfinished_frame_its_time(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    (void)exchange("/small.html");
+    for (unsigned i = 0; i < 3; i++) {
+        tick(9 * SECOND);
+        (void)add_get("/small.html");
+        const char next = 0;
+        buf_add(&client.out, span_of(&next, 1));
+        if (i > 0)
+            memmove(client.out.at, client.out.at + 1, --client.out.len);
+        send_frames();
+        receive(SIZE_MAX);
+        assert_int_equal(session_deadline_ns(&client.s), world.now_ns + 10 * SECOND);
+    }
+    end();
+}
+
+static void frames_without_a_request_do_not_end_the_idle_time(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    (void)exchange("/small.html");
+    const uint64_t since_ns = world.now_ns;
+    assert_int_equal(session_idle_since_ns(&client.s), since_ns);
+    for (unsigned i = 0; i < 5; i++) {
+        tick(SECOND);
+        add_frame(HTTP2_FRAME_PING, 0, 0, SPAN("12345678"));
+        send_frames();
+        receive(SIZE_MAX);
+        assert_int_equal(session_idle_since_ns(&client.s), since_ns);
+    }
+    (void)exchange("/small.html");
+    assert_int_equal(session_idle_since_ns(&client.s), world.now_ns);
+    end();
+}
+
 static void a_preface_that_never_ends_is_cut_off(void **state)
 {
     (void)state;
@@ -554,6 +623,9 @@ int main(void)
         cmocka_unit_test(a_request_whose_body_does_not_end_gets_408),
         cmocka_unit_test(a_body_slower_than_its_rate_gets_408),
         cmocka_unit_test(an_unfinished_frame_ends_the_connection_in_time),
+        cmocka_unit_test(frames_without_a_request_do_not_prolong_an_unfinished_one),
+        cmocka_unit_test(a_request_gives_the_next_unfinished_frame_its_time),
+        cmocka_unit_test(frames_without_a_request_do_not_end_the_idle_time),
         cmocka_unit_test(a_preface_that_never_ends_is_cut_off),
         cmocka_unit_test(a_connection_that_cannot_be_served_gets_503),
         cmocka_unit_test(a_client_that_sends_no_more_gets_its_answers),
