@@ -27,7 +27,7 @@ enum { OS_PROCESS_FILES_MAX = 1024 * 1024 };
 
 /* Opens /dev/null for each of standard input, output and error that is closed, so that no file or
  * connection gets its number. Reading or writing there fails with EBADF, as if it were closed. 0 or
- * -errno. Call it before anything is opened. */
+ * -errno. Call it before anything else is opened. */
 MUST_USE int os_process_hold_standard(void);
 
 /* Has the kernel report children that end, and keep them until they are waited for. A process that

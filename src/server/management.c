@@ -5,6 +5,7 @@
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/process.h"
 #include "os/signal.h"
 #include "server/runtime.h"
 
@@ -184,6 +185,19 @@ void server_management_serve(struct server_management *management, const struct 
 
 /* ---- reports ---- */
 
+/* The number may be that of standard output or error. Then lines that are written there must not
+ * go to what would get the number next, such as a connection. */
+static void close_ready(struct server_management *management)
+{
+    if (management->ready_fd < 0)
+        return;
+    close(management->ready_fd);
+    management->ready_fd = -1;
+    const int rc = os_process_hold_standard();
+    if (rc < 0)
+        log_error(LOG_WARNING, "cannot open /dev/null for a closed descriptor: %s", strerror(-rc));
+}
+
 static void notify_manager(const struct server_management *management, const char *what,
                            const char *status)
 {
@@ -202,8 +216,7 @@ void server_management_serving(struct server_management *management,
     if (server_listeners_print(listeners, management->ready_fd) < 0)
         log_error(LOG_WARNING, "cannot write the addresses to --ready-fd %d: %s",
                   management->ready_fd, strerror(errno));
-    close(management->ready_fd);
-    management->ready_fd = -1;
+    close_ready(management);
 }
 
 void server_management_reloading(struct server_management *management)
@@ -359,9 +372,7 @@ void server_management_leave(struct server_management *management, bool tls)
 {
     if (!tls)
         tls_tickets_close(&management->tickets);
-    if (management->ready_fd >= 0)
-        close(management->ready_fd); /* else its reader would not see the end */
-    management->ready_fd = -1;
+    close_ready(management); /* else its reader would not see the end */
     server_control_leave(management->control);
     management->control = NULL;
     os_notify_close(&management->notify);

@@ -31,6 +31,23 @@ def test_no_connection_gets_the_number_of_standard_error(server: ServerFactory) 
                 assert [held[number] for number in range(3)] == ["/dev/null"] * 3
 
 
+@pytest.mark.parametrize("model", ["epoll", "prefork"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_no_file_gets_the_number_of_a_standard_descriptor_that_reports_readiness(
+    server: ServerFactory, number: int
+) -> None:
+    """The number of `--ready-fd` is closed when the server serves."""
+    to_number = (
+        "for given; do :; done; "  # the last word
+        f'eval "exec \\"\\$@\\" --ready-fd {number} {number}>&$given $given>&-"'
+    )
+    running = server("--quiet", wrapper=("bash", "-c", to_number, "bash"))
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").body == b"hello\n"
+    for process in (running.master, *running.workers()):
+        assert process.descriptors()[number] == "/dev/null"
+
+
 @needs_prlimit
 def test_the_kernels_table_of_files_has_its_size_before_the_first_client(
     server: ServerFactory,
