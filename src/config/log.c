@@ -44,9 +44,23 @@ bool config_log_check_sample(struct span text, uint64_t most, struct config_reas
                                  config_problem_quote_len(text), text.at, (unsigned long long)most);
 }
 
+/* The master empties the pid file at the start, and removes it at the end. */
+static void check_pid_file(struct config_store *store, enum config_setting_place log)
+{
+    const struct config_item *item = config_store_first(&store->server, log);
+    const struct config_item *pid_file = config_store_first(&store->server, SETTING_pid_file);
+    if (item && pid_file && strcmp(item->text, pid_file->text) == 0)
+        config_problem_error(&store->problems, pid_file->origin,
+                             "%s`%s` is the file of `%s`, too; choose another file",
+                             config_store_label(store, SETTING_pid_file, pid_file->origin),
+                             pid_file->text, config_setting_table[log].name);
+}
+
 /* A format of the operator's names all its fields. */
 void config_log_verify(struct config_store *store)
 {
+    check_pid_file(store, SETTING_access_log);
+    check_pid_file(store, SETTING_error_log);
     const struct config_item *format = config_store_first(&store->server, SETTING_log_format);
     const struct config_item *fields = config_store_first(&store->server, SETTING_log_fields);
     if (!format || !fields || !log_layout_is_own(span_text(format->text)))

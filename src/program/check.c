@@ -216,7 +216,7 @@ static int report(const struct check_options *options, const struct config_store
     return status;
 }
 
-/* Why a start cannot write a log or the pid file, with a cure; nothing is opened. A missing folder
+/* Why a start cannot write a log or the pid file, with a cure; nothing is written. A missing folder
  * is config_verify's. False: it can. */
 static bool cannot_write(const struct config *config, enum config_setting_place place,
                          const char *path, char *why, size_t size)

@@ -20,7 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ATTEMPTS = 8 }; /* to open a file that another process removes at the same time */
+enum { ATTEMPTS = 8 };      /* to open a file that another process removes at the same time */
+enum { NUMBER_BYTES = 16 }; /* more than the longest process id and its newline */
 
 /* Locks the file. -EEXIST: another process has the lock; `lock` has its id. -EBUSY: a process has a
  * lock for reading, which any user can have who can read the file. No server has one. */
@@ -53,13 +54,26 @@ static int judge_kind(const struct stat *file)
                                      : 0;
 }
 
+/* Whether the file has anything but a process id: it is no pid file, and a start would lose that.
+ * A crash of the machine may leave NUL bytes. */
+static bool has_other_contents(int fd)
+{
+    char text[2 * NUMBER_BYTES];
+    const ssize_t len = pread(fd, text, sizeof(text), 0);
+    bool other = len == (ssize_t)sizeof(text);
+    for (ssize_t i = 0; i < len && !other; i++)
+        other = strchr("0123456789 \t\r\n", text[i]) == NULL;
+    return other;
+}
+
 static int check_pidfile(int fd)
 {
     struct stat info;
-    return fstat(fd, &info) < 0 ? -errno : judge_kind(&info);
+    const int rc = fstat(fd, &info) < 0 ? -errno : judge_kind(&info);
+    return rc == 0 && has_other_contents(fd) ? -ENOTEMPTY : rc;
 }
 
-/* NULL: the error is none of judge_kind. */
+/* NULL: the error is none of check_pidfile's own. */
 static const char *refusal_of(int error)
 {
     switch (error) {
@@ -69,6 +83,8 @@ static const char *refusal_of(int error)
         return "it is no regular file; choose another file";
     case -EMLINK:
         return "it has a second name (a hard link), so another user may have planted it; remove it";
+    case -ENOTEMPTY:
+        return "it has other contents than a process id; choose another file, or remove it";
     default:
         return NULL;
     }
@@ -77,7 +93,11 @@ static const char *refusal_of(int error)
 const char *server_pidfile_refusal(const char *path)
 {
     struct stat info;
-    return lstat(path, &info) == 0 ? refusal_of(judge_kind(&info)) : NULL;
+    int rc = lstat(path, &info) == 0 ? judge_kind(&info) : 0;
+    const int fd = rc == 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    rc = fd >= 0 ? check_pidfile(fd) : rc;
+    os_file_close(fd);
+    return refusal_of(rc);
 }
 
 /* A descriptor of the file, locked by this process or by the predecessor; -EAGAIN if the file was
@@ -136,8 +156,6 @@ static int open_pidfile(struct server_pidfile *file, const struct config_store *
     *file = (struct server_pidfile){ .path = copy, .fd = fd, .unlocked = unlocked };
     return 0;
 }
-
-enum { NUMBER_BYTES = 16 }; /* more than the longest process id and its newline */
 
 /* Prints this process's id, and newlines up to the end of the text. Returns the length with the
  * first newline. */

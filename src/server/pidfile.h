@@ -27,13 +27,14 @@ struct server_pidfiles {
 };
 
 /* Opens and locks the file that `store` names, if any, and creates it if it is missing. Its content
- * stays until server_pidfile_commit. 0, or -errno with a sentence in `why`. -EEXIST: a server that
- * runs holds the lock, and it is not `predecessor` (0: none). */
+ * stays until server_pidfile_commit. A file with other contents than a process id is refused. 0, or
+ * -errno with a sentence in `why`. -EEXIST: a server that runs holds the lock, and it is not
+ * `predecessor` (0: none). */
 MUST_USE int server_pidfile_prepare(struct server_pidfiles *files, const struct config_store *store,
                                     pid_t predecessor, char *why, size_t size);
 
 /* Why what stands under the path now cannot be the pid file: a sentence with the cure, or NULL. It
- * opens nothing. */
+ * writes nothing. */
 const char *server_pidfile_refusal(const char *path);
 
 /* The generation that names `path` serves: its file becomes the one in use and gets this process's

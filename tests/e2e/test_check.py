@@ -166,7 +166,8 @@ def test_a_file_that_a_start_cannot_write_is_an_error(folder: Path, setting: str
             "system; give this user the right to write there, or choose another file",
             "weir.conf: 1 error",
         ]
-    assert check("site/hello.txt").returncode == 0
+    (folder / "empty").touch()
+    assert check("empty").returncode == 0
     assert check("new").returncode == 0
     assert not (folder / "new").exists(), "a check has made a file"
 
@@ -180,6 +181,7 @@ def test_a_file_that_a_start_cannot_write_is_an_error(folder: Path, setting: str
         ("access-log", "socket", "it is a socket; for a receiver of syslog write syslog: before "),
         ("pid-file", "fifo", "it is no regular file; choose another file"),
         ("pid-file", "second name", "it has a second name (a hard link), so another user may "),
+        ("pid-file", "text", "it has other contents than a process id; choose another file"),
     ],
 )
 def test_a_start_and_a_check_refuse_the_same_files(
@@ -194,6 +196,8 @@ def test_a_start_and_a_check_refuse_the_same_files(
             made.bind(str(path))
         elif kind == "fifo":
             os.mkfifo(path)
+        elif kind == "text":
+            path.write_text("[server]\n")
         else:
             path.hardlink_to(folder / "there")
     (folder / "weir.conf").write_text(
@@ -205,6 +209,7 @@ def test_a_start_and_a_check_refuse_the_same_files(
     served = weir("serve", "-c", "weir.conf", cwd=folder)
     assert served.returncode == 1
     assert f"written: {reason}" in served.stderr
+    assert kind != "text" or path.read_text() == "[server]\n"
 
 
 def test_paths_are_shown_without_dots(folder: Path) -> None:

@@ -429,6 +429,19 @@ static void hints_show_what_a_file_accepts(void **state)
         "path below the root write `rewrite = TARGET` under [path PATTERN]\n");
 }
 
+static void the_pid_file_is_the_file_of_no_log(void **state)
+{
+    (void)state;
+    assert_problems(
+        "[server]\npid-file = x\nerror-log = x\naccess-log = y\n[site a]\nroot = site\n",
+        "weir.conf:2: error: pid-file: `x` is the file of `error-log`, too; choose "
+        "another file\n");
+    assert_problems(
+        "[server]\npid-file = y\nerror-log = x\naccess-log = y\n[site a]\nroot = site\n",
+        "weir.conf:2: error: pid-file: `y` is the file of `access-log`, too; choose "
+        "another file\n");
+}
+
 static void hints_how_to_write_lines_of_other_servers(void **state)
 {
     (void)state;
@@ -764,6 +777,7 @@ int main(void)
         cmocka_unit_test(a_setting_of_server_and_paths_belongs_to_the_paths_of_a_site),
         cmocka_unit_test(warns_of_values_that_are_rarely_intended),
         cmocka_unit_test(hints_show_what_a_file_accepts),
+        cmocka_unit_test(the_pid_file_is_the_file_of_no_log),
         cmocka_unit_test(hints_how_to_write_lines_of_other_servers),
         cmocka_unit_test(a_message_about_a_value_begins_with_its_place),
         cmocka_unit_test(warns_of_a_home_folder_and_of_misspelt_variables),
