@@ -15,20 +15,25 @@
 
 static const char *cure_of(const char *where, int error)
 {
+    const bool is_unix = span_starts(span_text(where), SPAN("unix:"));
     switch (error) {
     case EADDRINUSE:
-        return "; another process listens there (`ss -lp` shows which): stop it, or choose another "
-               "port";
+        return is_unix ? "; another process listens there (`ss -lxp` shows which): stop it, or "
+                         "choose another path"
+                       : "; another process listens there (`ss -lp` shows which): stop it, or "
+                         "choose another port";
     case EACCES:
-        return "; a port below 1024 needs privileges: start as root with --user, or choose a "
-               "higher port";
+        return is_unix ? "; give this user the right to make the socket there, or choose another "
+                         "path"
+                       : "; a port below 1024 needs privileges: start as root with --user, or "
+                         "choose a higher port. A server that started without such a port has "
+                         "given the privilege up: restart it";
     case EADDRNOTAVAIL:
         return "; this machine has no such address";
     case ENOENT:
-        return span_starts(span_text(where), SPAN("unix:"))
-                   ? "; make the folder of the socket, or choose another path"
-                   : "; the kernel has no such congestion control: choose one of "
-                     "/proc/sys/net/ipv4/tcp_available_congestion_control";
+        return is_unix ? "; make the folder of the socket, or choose another path"
+                       : "; the kernel has no such congestion control: choose one of "
+                         "/proc/sys/net/ipv4/tcp_available_congestion_control";
     default:
         return "";
     }

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
  * A generation that cannot listen everywhere leaves no socket that listens and from which no worker
- * accepts.
+ * accepts. And what is said of an address that cannot be listened at.
  */
 #include "server/listeners.h"
 
+#include "log/error.h"
+
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -105,11 +110,40 @@ static void a_group_that_listens_and_never_serves_gets_its_former_size(void **st
     assert_null(all.first);
 }
 
+static void keep_line(void *line, const char *text)
+{
+    (void)snprintf(line, LOG_ERROR_LINE_MAX, "%s", text);
+}
+
+static void a_cure_fits_the_kind_of_the_address(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *where;
+        int error;
+        const char *cure;
+    } each[] = {
+        { "unix:/srv/x", -EACCES, "; give this user the right to make the socket there, or" },
+        { "unix:/srv/x", -EADDRINUSE, "stop it, or choose another path" },
+        { "127.0.0.1:80", -EACCES, "has given the privilege up: restart it" },
+        { "127.0.0.1:80", -EADDRINUSE, "stop it, or choose another port" },
+    };
+    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+        char line[LOG_ERROR_LINE_MAX] = "";
+        log_error_divert(keep_line, line);
+        assert_int_equal(server_address_report(NULL, each[i].where, false, each[i].error),
+                         each[i].error);
+        log_error_divert(NULL, NULL);
+        assert_non_null(strstr(line, each[i].cure));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_generation_that_fails_leaves_the_group_as_it_was),
         cmocka_unit_test(a_group_that_listens_and_never_serves_gets_its_former_size),
+        cmocka_unit_test(a_cure_fits_the_kind_of_the_address),
     };
     return cmocka_run_group_tests_name("server/address", tests, NULL, NULL);
 }
