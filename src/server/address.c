@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 /* ---- failures ---- */
 
@@ -67,6 +68,13 @@ void server_address_note_file(struct server_address *address)
 {
     if (server_address_is_unix(address))
         address->file = os_socket_file_at(path_of(address));
+}
+
+bool server_address_is_lost(const struct server_address *address)
+{
+    struct stat file;
+    return server_address_is_unix(address) && !address->managed && address->listening > 0 &&
+           lstat(path_of(address), &file) < 0 && errno == ENOENT;
 }
 
 void server_address_remove_file(const struct server_address *address)

@@ -42,6 +42,9 @@ bool server_address_is_unix(const struct server_address *address);
 void server_address_note_file(struct server_address *address);
 void server_address_remove_file(const struct server_address *address);
 
+/* Whether the file of a Unix socket that listens was removed, so that no client reaches it. */
+bool server_address_is_lost(const struct server_address *address);
+
 /* Adds `fd` to the group. On failure closes it. A negative `fd` is an error of the caller's, which
  * is returned. 0 or -errno. */
 MUST_USE int server_address_add_socket(struct server_address *address, int fd);

@@ -47,7 +47,8 @@ static bool is_taken(const struct server_listeners *taken, const struct server_a
 }
 
 /* The open address for `asked` that these listeners do not use yet. Port 0 may be there twice. Then
- * an address with the same scheme is better, so that a reload does not exchange them. */
+ * an address with the same scheme is better, so that a reload does not exchange them. A Unix socket
+ * that no client reaches gets a successor. */
 static struct server_address *find_address(const struct server_addresses *addresses,
                                            const struct server_listeners *taken,
                                            const struct os_socket_address *asked, bool tls)
@@ -56,7 +57,8 @@ static struct server_address *find_address(const struct server_addresses *addres
     for (struct server_address *a = addresses->first; a && (!found || found->tls != tls);
          a = a->next) {
         bool fits = os_socket_same(&a->asked, asked) || os_socket_same(&a->got, asked);
-        if (fits && !is_moving(addresses, a) && !is_taken(taken, a) && (!found || a->tls == tls))
+        if (fits && !is_moving(addresses, a) && !is_taken(taken, a) && (!found || a->tls == tls) &&
+            !server_address_is_lost(a))
             found = a;
     }
     return found;

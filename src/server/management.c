@@ -265,7 +265,7 @@ static size_t add_listening(struct server_upgrade_descriptor *all, size_t count,
                             const struct server_addresses *addresses, bool page)
 {
     for (const struct server_address *a = addresses->first; all && a; a = a->next)
-        for (size_t i = 0; i < a->listening; i++)
+        for (size_t i = 0; i < a->listening && !server_address_is_lost(a); i++)
             all[count++] = (struct server_upgrade_descriptor){ a->fd[i], descriptor_name(a, page) };
     return count;
 }

@@ -306,6 +306,23 @@ def test_a_unix_socket_keeps_its_file(
     assert not path.exists()
 
 
+def test_a_reload_makes_a_unix_socket_whose_file_was_removed(
+    server: ServerFactory, conf: Path, site: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "weir.sock"
+    write(conf, site, f"listen = unix:{path}, 127.0.0.1:0")
+    running = configured(server, conf)
+    path.unlink()
+    assert reload(running)[0]
+    inode = path.stat().st_ino
+    with connect(str(path)) as connection:
+        assert connection.get("/hello.txt").status == 200
+    assert reload(running)[0]
+    assert path.stat().st_ino == inode
+    running.stop()
+    assert not path.exists()
+
+
 def test_the_pid_file_moves_with_its_setting(
     server: ServerFactory, conf: Path, site: Path, tmp_path: Path
 ) -> None:
