@@ -96,7 +96,7 @@ bool server_management_has_successor(struct server_management *management);
  * successor, once it serves: the operator does not know their ids. */
 void server_management_rotated(struct server_management *management);
 
-/* Ends a successor that is starting. */
+/* Asks a successor that is starting to end. server_upgrade_end waits for it. */
 void server_management_abandon(struct server_management *management);
 
 /* ---- the end ---- */

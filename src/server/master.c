@@ -100,9 +100,8 @@ static void report_serving(struct master *m)
     m->following = FOLLOW_NONE;
 }
 
-/* Takes what another server may hold: the pid file, which is written later, when the generation
- * serves, and the addresses of the statistics page. A first master starts the page at once, so that
- * it shows the start of the server. */
+/* Takes what another server may hold: the pid file, which is written when the generation serves,
+ * and the addresses of the page. A first master starts the page at once, so that it shows that. */
 static void claim_exclusives(struct master *m, struct server_generation *g)
 {
     char why[LOG_ERROR_LINE_MAX];
@@ -489,6 +488,7 @@ int server_master_run(struct config_store *store, const struct server_master_lau
     if (m.starting)
         server_management_listen(&m.management, m.starting->config->control);
     supervise(&m);
+    server_upgrade_end(&m.management.upgrade, SERVER_UPGRADE_END_MS);
     server_look_forget(&m.look);
     server_page_end(&m.page);
     server_stats_end(&m.stats);

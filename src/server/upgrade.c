@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,17 +264,49 @@ int server_upgrade_begin(struct server_upgrade *upgrade,
     return 0;
 }
 
-/* The master does not wait for the end: the process may wait for a disk, and then no signal ends
- * it. */
-void server_upgrade_abandon(struct server_upgrade *upgrade)
+static void leave_successor(struct server_upgrade *upgrade)
 {
     close(upgrade->ready_fd);
     upgrade->ready_fd = -1;
-    if (upgrade->pid > 0) {
-        (void)kill(upgrade->pid, SIGKILL); /* it may be dead already; it is not reaped yet */
-        upgrade->killed = upgrade->pid;
-    }
+    upgrade->killed = upgrade->pid > 0 ? upgrade->pid : upgrade->killed;
     upgrade->pid = 0;
+}
+
+/* The master does not wait for the end: the process may wait for a disk, and then no signal ends
+ * it. */
+static void kill_successor(struct server_upgrade *upgrade)
+{
+    if (upgrade->pid > 0)
+        (void)kill(upgrade->pid, SIGKILL); /* it may be dead already; it is not reaped yet */
+    upgrade->abandoned = false;
+    leave_successor(upgrade);
+}
+
+/* After the second signal a server waits for no client and no `drain-delay`. Two signals of one
+ * kind would count as one. */
+void server_upgrade_abandon(struct server_upgrade *upgrade)
+{
+    if (upgrade->pid > 0) {
+        (void)kill(upgrade->pid, SIGTERM);
+        (void)kill(upgrade->pid, SIGINT);
+    }
+    upgrade->abandoned = upgrade->pid > 0;
+    leave_successor(upgrade);
+}
+
+void server_upgrade_end(struct server_upgrade *upgrade, unsigned patience_ms)
+{
+    enum { STEP_MS = 10 };
+    for (unsigned waited_ms = 0; upgrade->abandoned && upgrade->killed > 0; waited_ms += STEP_MS) {
+        if (waitpid(upgrade->killed, NULL, WNOHANG) != 0) {
+            upgrade->killed = 0;
+        } else if (waited_ms >= patience_ms) {
+            (void)kill(upgrade->killed, SIGKILL);
+            return;
+        } else {
+            (void)poll(NULL, 0, STEP_MS);
+        }
+    }
 }
 
 /* Another process may get the id now. */
@@ -313,6 +346,6 @@ enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, u
         log_error(LOG_ERROR, "process %d was not ready within %d s and is killed",
                   (int)upgrade->pid, SERVER_UPGRADE_LIMIT_MS / 1000);
     upgrade->late = waits;
-    server_upgrade_abandon(upgrade);
+    kill_successor(upgrade);
     return SERVER_UPGRADE_FAILED;
 }

@@ -19,14 +19,15 @@ struct server_upgrade {
     char **arguments;   /* NULL at the end */
     char **environment; /* as it was when this process started */
     pid_t pid;          /* of the successor; 0: none, or it has ended */
-    pid_t killed;       /* a successor that was killed and has not been reaped; 0: none */
+    pid_t killed;       /* a successor that was killed or abandoned, and not reaped yet; 0: none */
     bool late;          /* it was killed because it was not ready in time */
+    bool abandoned;     /* it was asked to end */
     int ready_fd;       /* read end; -1: none */
     bool has_data;      /* bytes have come through ready_fd */
     uint64_t limit_ns;  /* when the successor has failed if it is not ready */
 };
 
-enum { SERVER_UPGRADE_LIMIT_MS = 60000 };
+enum { SERVER_UPGRADE_LIMIT_MS = 60000, SERVER_UPGRADE_END_MS = 5000 };
 
 /* A descriptor to hand over, and its name in server/inherited.h. */
 struct server_upgrade_descriptor {
@@ -62,5 +63,9 @@ enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, u
  * no longer used, and the next check fails unless the successor served before. */
 bool server_upgrade_reaped(struct server_upgrade *upgrade, pid_t pid);
 
-/* Kills a successor that is starting. The caller reaps it. */
+/* Asks a successor that is starting to end at once. So it removes the files that it has made: a pid
+ * file, sockets. The caller reaps it, or calls server_upgrade_end at its own end. */
 void server_upgrade_abandon(struct server_upgrade *upgrade);
+
+/* Waits for a successor that was abandoned, but not longer than `patience_ms`. Then kills it. */
+void server_upgrade_end(struct server_upgrade *upgrade, unsigned patience_ms);

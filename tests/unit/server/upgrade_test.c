@@ -26,8 +26,26 @@
 #include <cmocka.h>
 
 enum { LIMIT_MS = 20000 };
+enum { TIDY = 18 }; /* the exit status of a successor that was asked to end */
 
 /* ---- the successor ---- */
+
+/* Blocks the signals that ask it to end, and says so. */
+static int wait_for_signals(int ready_fd, bool ends)
+{
+    sigset_t asked;
+    int first, second;
+    sigemptyset(&asked);
+    sigaddset(&asked, SIGTERM);
+    sigaddset(&asked, SIGINT);
+    if (sigprocmask(SIG_BLOCK, &asked, NULL) < 0 || write(ready_fd, "\n", 1) != 1)
+        return 16;
+    if (sigwait(&asked, &first) != 0 || sigwait(&asked, &second) != 0 || first == second)
+        return 17;
+    while (!ends)
+        pause();
+    return TIDY;
+}
 
 static int be_successor(const char *how)
 {
@@ -45,6 +63,8 @@ static int be_successor(const char *how)
         return 15;
     if (strcmp(how, "hang") == 0)
         pause();
+    if (strcmp(how, "tidy") == 0 || strcmp(how, "stubborn") == 0)
+        return wait_for_signals(in.ready_fd, strcmp(how, "tidy") == 0);
     if (strcmp(how, "orphan") == 0 && fork() == 0) {
         struct pollfd reader = { .fd = in.ready_fd }; /* until the test closes its end */
         (void)poll(&reader, 1, -1);
@@ -193,15 +213,53 @@ static void a_successor_that_takes_too_long_is_killed(void **state)
     server_upgrade_done(&upgrade);
 }
 
-static void an_abandoned_successor_is_killed(void **state)
+/* Returns when the successor waits for signals. */
+static void begin_waiting(struct server_upgrade *upgrade, const char *how)
+{
+    begin(upgrade, how);
+    struct pollfd end = { .fd = upgrade->ready_fd, .events = POLLIN };
+    assert_int_equal(poll(&end, 1, LIMIT_MS), 1);
+    assert_int_equal(server_upgrade_check(upgrade, os_clock_now_ns()), SERVER_UPGRADE_PENDING);
+}
+
+static void an_abandoned_successor_can_remove_its_files(void **state)
 {
     (void)state;
     struct server_upgrade upgrade;
-    begin(&upgrade, "hang");
+    begin_waiting(&upgrade, "tidy");
     pid_t pid = upgrade.pid;
     server_upgrade_abandon(&upgrade);
     assert_int_equal(upgrade.pid, 0);
-    reap_killed(&upgrade, pid);
+    const int status = status_of(pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TIDY);
+    assert_true(server_upgrade_reaped(&upgrade, pid));
+    server_upgrade_end(&upgrade, LIMIT_MS);
+    server_upgrade_done(&upgrade);
+}
+
+static void the_end_waits_for_an_abandoned_successor(void **state)
+{
+    (void)state;
+    struct server_upgrade upgrade;
+    begin_waiting(&upgrade, "tidy");
+    pid_t pid = upgrade.pid;
+    server_upgrade_abandon(&upgrade);
+    server_upgrade_end(&upgrade, LIMIT_MS);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    server_upgrade_done(&upgrade);
+}
+
+static void an_abandoned_successor_that_stays_is_killed(void **state)
+{
+    (void)state;
+    struct server_upgrade upgrade;
+    begin_waiting(&upgrade, "stubborn");
+    pid_t pid = upgrade.pid;
+    server_upgrade_abandon(&upgrade);
+    server_upgrade_end(&upgrade, 0);
+    const int status = status_of(pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     server_upgrade_done(&upgrade);
 }
 
@@ -246,7 +304,9 @@ int main(void)
         cmocka_unit_test(a_successor_that_dies_has_failed),
         cmocka_unit_test(a_successor_that_was_reaped_has_failed_and_is_not_killed),
         cmocka_unit_test(a_successor_that_takes_too_long_is_killed),
-        cmocka_unit_test(an_abandoned_successor_is_killed),
+        cmocka_unit_test(an_abandoned_successor_can_remove_its_files),
+        cmocka_unit_test(the_end_waits_for_an_abandoned_successor),
+        cmocka_unit_test(an_abandoned_successor_that_stays_is_killed),
         cmocka_unit_test(a_file_that_cannot_be_executed_has_failed),
         cmocka_unit_test(a_rotation_while_a_successor_starts_reaches_it_when_it_serves),
     };
