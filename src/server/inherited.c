@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FIRST = 3 };
@@ -27,17 +28,20 @@ static struct span names(void)
     return text ? span_text(text) : SPAN("");
 }
 
-static bool is_ready_pipe(struct span name)
+/* A service manager may give a socket any name, this one too. */
+static bool is_ready_pipe(int fd, struct span name)
 {
-    return span_equal(name, SPAN(SERVER_INHERITED_READY)) ||
-           span_equal(name, SPAN(SERVER_INHERITED_STUCK));
+    struct stat status;
+    const bool is_named = span_equal(name, SPAN(SERVER_INHERITED_READY)) ||
+                          span_equal(name, SPAN(SERVER_INHERITED_STUCK));
+    return is_named && fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
 bool server_inherited_is_upgrade(void)
 {
     struct span rest = names();
-    while (is_for_us() && rest.len > 0)
-        if (is_ready_pipe(span_take(&rest, ':')))
+    for (int fd = FIRST; is_for_us() && rest.len > 0; fd++)
+        if (is_ready_pipe(fd, span_take(&rest, ':')))
             return true;
     return false;
 }
@@ -90,7 +94,7 @@ static int take_one(struct server_inherited *in, int fd, struct span name)
         log_error(LOG_ERROR, "LISTEN_FDS names descriptor %d, which is not open", fd);
         return -EBADF;
     }
-    if (is_ready_pipe(name)) {
+    if (is_ready_pipe(fd, name)) {
         in->ready_fd = fd;
         in->beside_stuck = span_equal(name, SPAN(SERVER_INHERITED_STUCK));
         in->predecessor = find_predecessor(fd);
@@ -117,7 +121,8 @@ static int take_all(struct server_inherited *in)
     in->sockets = calloc(count + 1, sizeof(*in->sockets));
     if (!in->sockets)
         return -ENOMEM;
-    struct span rest = names();
+    /* Only the names of a predecessor have a meaning. */
+    struct span rest = server_inherited_is_upgrade() ? names() : SPAN("");
     int rc = 0;
     for (int fd = FIRST; fd < FIRST + (int)count && rc == 0; fd++)
         rc = take_one(in, fd, span_take(&rest, ':'));

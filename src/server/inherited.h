@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Names of descriptors from a predecessor. Any other name is a service manager's. */
+/* Names of descriptors from a predecessor, one of which is a pipe with the name `ready` or `stuck`.
+ * Without that pipe all descriptors are a service manager's, whatever their names are. */
 #define SERVER_INHERITED_OWN      "own"      /* a listener that weir itself opened */
 #define SERVER_INHERITED_ANY      "any"      /* the same, for an address with port 0 */
 #define SERVER_INHERITED_PAGE     "page"     /* a listener of the statistics page */

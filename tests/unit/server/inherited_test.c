@@ -111,13 +111,14 @@ static int takes_three(void)
     REQUIRE(server_inherited_take(&in) == 0);
     REQUIRE(is_forgotten());
     REQUIRE(in.count == 3 && in.ready_fd == -1 && in.control_fd == -1 && in.tickets_fd == -1);
+    REQUIRE(in.predecessor == 0);
     for (int i = 0; i < 3; i++) {
         REQUIRE(in.sockets[i].fd == 3 + i);
         REQUIRE(fcntl(3 + i, F_GETFD) == FD_CLOEXEC);
         REQUIRE(fcntl(3 + i, F_GETFL) & O_NONBLOCK);
     }
-    REQUIRE(in.sockets[0].managed && !in.sockets[1].managed && in.sockets[2].managed);
-    REQUIRE(!in.sockets[0].any_port && !in.sockets[1].any_port);
+    for (int i = 0; i < 3; i++)
+        REQUIRE(in.sockets[i].managed && !in.sockets[i].any_port && !in.sockets[i].page);
     REQUIRE(in.sockets[0].address.storage.ss_family == AF_INET);
     REQUIRE(in.sockets[2].address.storage.ss_family == AF_INET6);
     server_inherited_free(&in);
@@ -179,15 +180,20 @@ static int refuses(void)
     return 0;
 }
 
-static void takes_listeners_with_their_names(void **state)
+/* Those of a predecessor have no meaning without its pipe. */
+static void takes_the_listeners_of_a_manager_with_any_names(void **state)
 {
     (void)state;
+    static const char *const names[] = { "weir.socket:own", "ready:control:tickets",
+                                         "page:stuck:page-any", NULL };
     int probe = open_kind(TCP6);
     if (probe < 0)
         skip();
     close(probe);
-    const struct passed passed = { { TCP, TCP, TCP6 }, "3", "weir.socket:own", 0 };
-    assert_int_equal(run(&passed, takes_three), 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct passed passed = { { TCP, TCP, TCP6 }, "3", names[i], 0 };
+        assert_int_equal(run(&passed, takes_three), 0);
+    }
 }
 
 static void takes_the_descriptors_of_a_predecessor(void **state)
@@ -236,7 +242,7 @@ static void refuses_descriptors_that_cannot_be_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_listeners_with_their_names),
+        cmocka_unit_test(takes_the_listeners_of_a_manager_with_any_names),
         cmocka_unit_test(takes_the_descriptors_of_a_predecessor),
         cmocka_unit_test(a_predecessor_that_has_ended_is_none),
         cmocka_unit_test(a_worker_that_was_given_up_is_known_to_the_successor),
