@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -155,6 +156,13 @@ static int refuse_socket(int fd, const char *path, const char *why)
     return PROGRAM_FAILED;
 }
 
+/* A connection to a file or a folder is refused, as by a socket without a server. */
+static bool is_other_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISSOCK(info.st_mode);
+}
+
 static int report_connect_error(const char *path, int error)
 {
     switch (error) {
@@ -163,7 +171,10 @@ static int report_connect_error(const char *path, int error)
                              "there is no such socket; is the server running, as this user, and "
                              "with this `control`?");
     case ECONNREFUSED:
-        return refuse_socket(-1, path, "the server that made this socket has ended");
+        return refuse_socket(-1, path,
+                             is_other_file(path)
+                                 ? "it is no socket; name the socket of a server (`control`)"
+                                 : "the server that made this socket has ended");
     case EACCES:
     case EPERM:
         return refuse_socket(-1, path,

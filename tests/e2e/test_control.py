@@ -212,6 +212,8 @@ def test_without_a_server_the_error_names_a_remedy(place: Place) -> None:
         (["stop"], "--control PATH"),
         (["stop", "--now", "1"], "there is no such socket"),
         (["reload", "--control", "/nowhere/weir.sock"], "there is no such socket"),
+        (["stop", "--control", "/dev/null"], "it is no socket"),
+        (["reload", "--control", "/"], "it is no socket"),
     ):
         done = place.weir(*arguments)
         assert done.returncode == 1
