@@ -3,6 +3,8 @@
 
 #include "config/address.h"
 
+#include <sys/stat.h>
+
 enum listen_relation { LISTEN_APART, LISTEN_SAME, LISTEN_OTHER_SCHEME, LISTEN_OVERLAP };
 
 static enum listen_relation compare_places(const struct config_place *a,
@@ -68,8 +70,25 @@ static void check_against_earlier(struct config_store *store, const struct confi
     }
 }
 
+/* A start replaces a socket without a server, and no other file. */
+static void check_files(struct config_store *store, enum config_setting_place place)
+{
+    const struct span scheme = SPAN("unix:");
+    struct stat info;
+    for (const struct config_item *item = config_store_first(&store->server, place); item;
+         item = item->next)
+        if (span_starts(span_text(item->text), scheme) &&
+            lstat(item->text + scheme.len, &info) == 0 && !S_ISSOCK(info.st_mode))
+            config_problem_error(&store->problems, item->origin,
+                                 "%s`%s` names a file that is no socket; remove the file, or "
+                                 "choose another path",
+                                 config_store_label(store, place, item->origin), item->text);
+}
+
 void config_listen_verify(struct config_store *store)
 {
+    check_files(store, SETTING_listen);
+    check_files(store, SETTING_stats_listen);
     for (const struct config_item *item = config_store_first(&store->server, SETTING_listen); item;
          item = item->next)
         check_against_earlier(store, item);

@@ -442,6 +442,17 @@ static void the_pid_file_is_the_file_of_no_log(void **state)
         "another file\n");
 }
 
+static void a_unix_socket_is_in_the_place_of_no_other_file(void **state)
+{
+    (void)state;
+    assert_problems(
+        "[server]\nlisten = unix:none, unix:site\nstats-listen = unix:site/\n"
+        "stats-listen = unix:site/none\n[site a]\nroot = site\n",
+        "weir.conf:2: error: listen: `unix:site` names a file that is no socket; "
+        "remove the file, or choose another path\n"
+        "weir.conf:3: error: stats-listen: `unix:site/` is a folder; name a file in it\n");
+}
+
 static void hints_how_to_write_lines_of_other_servers(void **state)
 {
     (void)state;
@@ -778,6 +789,7 @@ int main(void)
         cmocka_unit_test(warns_of_values_that_are_rarely_intended),
         cmocka_unit_test(hints_show_what_a_file_accepts),
         cmocka_unit_test(the_pid_file_is_the_file_of_no_log),
+        cmocka_unit_test(a_unix_socket_is_in_the_place_of_no_other_file),
         cmocka_unit_test(hints_how_to_write_lines_of_other_servers),
         cmocka_unit_test(a_message_about_a_value_begins_with_its_place),
         cmocka_unit_test(warns_of_a_home_folder_and_of_misspelt_variables),
