@@ -417,7 +417,7 @@ static int loop_wait_ms(struct master *m)
     uint64_t due = server_management_due_ns(&m->management);
     due = server_stats_tick(&m->stats, &m->addresses, due);
     due = server_page_tick(&m->page, &m->host, due);
-    due = server_pidfile_tick(&m->pidfiles, due);
+    due = server_pidfile_tick(&m->pidfiles, server_management_is_upgrading(&m->management), due);
     due = m->drain_ns > 0 && m->drain_ns < due ? m->drain_ns : due;
     due = server_look_due_ns(&m->look, os_clock_now_ns(), due);
     due = server_trial_due_ns(&m->trial, due);

@@ -217,14 +217,9 @@ int server_pidfile_prepare(struct server_pidfiles *files, const struct config_st
     return open_pidfile(&files->next, store, predecessor, why, size);
 }
 
-void server_pidfile_commit(struct server_pidfiles *files, const char *path)
+static void write_or_report(const struct server_pidfile *file, const char *path)
 {
-    if (!path || !is_at(&files->now, path)) {
-        remove_file(&files->now);
-        files->now = files->next;
-        files->next = (struct server_pidfile){ 0 };
-    }
-    int rc = write_number(&files->now);
+    const int rc = write_number(file);
     if (rc < 0)
         log_error_twice(
             "cannot write the pid file %s: %s; the server serves, and programs that read "
@@ -232,13 +227,27 @@ void server_pidfile_commit(struct server_pidfiles *files, const char *path)
             path, strerror(-rc));
 }
 
+void server_pidfile_commit(struct server_pidfiles *files, const char *path)
+{
+    if (!path || !is_at(&files->now, path)) {
+        remove_file(&files->now);
+        files->now = files->next;
+        files->next = (struct server_pidfile){ 0 };
+    }
+    write_or_report(&files->now, path);
+}
+
 void server_pidfile_cancel(struct server_pidfiles *files)
 {
     remove_file(&files->next);
 }
 
-uint64_t server_pidfile_tick(struct server_pidfiles *files, uint64_t due_ns)
+/* A successor that fails late has written its own id. */
+uint64_t server_pidfile_tick(struct server_pidfiles *files, bool upgrade, uint64_t due_ns)
 {
+    if (files->shared && !upgrade)
+        write_or_report(&files->now, files->now.path);
+    files->shared = upgrade;
     lock_late(&files->now);
     uint64_t again_ns = os_clock_now_ns() + LOCK_AGAIN_MS * (DURATION_SECOND / 1000);
     return files->now.unlocked && again_ns < due_ns ? again_ns : due_ns;

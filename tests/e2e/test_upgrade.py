@@ -384,10 +384,11 @@ def test_the_pid_file_names_the_new_master(
     pid_file = tmp_path / "weir.pid"
     running = server("--pid-file", str(pid_file), weir=binary)
     assert int(pid_file.read_text()) == running.popen.pid
-    replace(binary, b"#!/bin/sh\nexit 1\n")
+    replace(binary, f"#!/bin/sh\necho $$ > {pid_file}\nexit 1\n".encode())  # it fails late
     running.signal(signal.SIGUSR2)
     said(running, "the old one continues to serve")
-    assert int(pid_file.read_text()) == running.popen.pid
+    own = f"{running.popen.pid}\n"
+    wait_until(lambda: pid_file.read_text() == own, "the old master names itself again")
     replace(binary)
     new = upgrade(running, 2)
     successors.append(new)
