@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <langinfo.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,8 +89,12 @@ static void write_all(const char *text, size_t len)
 {
     while (len > 0) {
         ssize_t sent = write(STDOUT_FILENO, text, len);
-        if (sent < 0 && errno != EINTR)
+        if (sent < 0 && errno == EAGAIN) { /* an earlier program has left it non-blocking */
+            struct pollfd terminal_end = { .fd = STDOUT_FILENO, .events = POLLOUT };
+            (void)poll(&terminal_end, 1, -1);
+        } else if (sent < 0 && errno != EINTR) {
             return; /* the terminal is gone; poll will report it */
+        }
         text += sent > 0 ? sent : 0;
         len -= sent > 0 ? (size_t)sent : 0;
     }

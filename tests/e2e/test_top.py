@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -233,6 +238,45 @@ def test_without_colours_and_without_utf_8(tmp_path: Path, epoll: Server) -> Non
 
 
 # ---- how the server is ----
+
+
+def times_asleep(process: Process) -> int:
+    """How often a program that waits now has begun to wait. 0: it runs."""
+    (status,) = process.of_threads("status")
+    found = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    return int(found["voluntary_ctxt_switches"]) if found["State"].startswith("S") else 0
+
+
+def test_a_terminal_that_does_not_block_gets_whole_pictures(epoll: Server) -> None:
+    ours, its = pty.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.set_blocking(its, False)
+    words = [WEIR, "top", "--interval", "60s", str(epoll.master.pid)]
+    environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    popen = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=environment)
+    shown = b""
+
+    def shows(text: bytes) -> bool:
+        nonlocal shown
+        if select.select([ours], [], [], 0)[0]:
+            shown += os.read(ours, 4096)
+        return text in shown
+
+    try:
+        wait_until(lambda: shows(b"quit"), lambda: f"the keys in {shown!r}")
+        process = Process.of(popen.pid)
+        assert process
+        before = wait_until(lambda: times_asleep(process), "the program waits for a key")
+        termios.tcflow(its, termios.TCOOFF)
+        os.write(ours, b"3")
+        wait_until(lambda: times_asleep(process) > before, "the program has drawn")
+        termios.tcflow(its, termios.TCOON)
+        wait_until(lambda: shows(b"req/s"), lambda: f"the titles of the sites in {shown!r}")
+    finally:
+        popen.kill()
+        popen.wait()
+        os.close(ours)
+        os.close(its)
 
 
 def test_a_server_that_hangs_is_reported(terminal: Terminal, epoll: Server) -> None:
