@@ -5,9 +5,10 @@
  *
  * Cost: compared with an event loop, one epoll_ctl for each request, a share of a wake-up and of a
  * lock, and a stack for each thread.
- * Failure: a slow disk stops one thread of ten. When all of them wait for it, the queue fills, and
- * further clients get 503. With --pool-policy sticky, as many idle clients as there are threads
- * stop every other client.
+ * Failure: a crash loses every connection. A lookup that waits for the disk stops only the requests
+ * that need it (decision 046). When the queue is full, further clients get 503. With --pool-policy
+ * sticky, a thread waits for the disk, and as many idle clients as there are threads stop every
+ * other client.
  */
 #include "model/model.h"
 #include "model/threadpool.h"
