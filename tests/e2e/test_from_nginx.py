@@ -31,9 +31,9 @@ ONE_MODEL = pytest.mark.parametrize("model", ["percore"])  # the features have t
 PROTOCOLS = ("http/1.1", "h2")
 AGAIN = 200  # requests without a pause
 SITE_FILES = (
-    "index.html about.html app.js app.js.br docs/index.htm files/one.txt images/logo.png "
-    "assets/app.css embed/map.html archive/2023.txt intern/a.txt api/a.json .git/config "
-    ".well-known/security.txt main.rs"
+    "index.html about.html app.js app.js.br docs/index.htm docs/guide.html files/one.txt "
+    "images/logo.png assets/app.css embed/map.html archive/2023.txt intern/a.txt api/a.json "
+    ".git/config .well-known/security.txt main.rs"
 )
 REQUEST = re.compile(
     r"(?P<method>[A-Z]+) (?P<target>\S+)(?P<fields>(?: \[[^]]+\])*)(?: from (?P<source>[\d.]+))?"
@@ -67,6 +67,7 @@ class Fragment:
     title: str
     text: str
     wanted: list[Wanted] = field(default_factory=list)
+    redirects: str = ""  # the file _redirects of the site
 
     @property
     def has_server(self) -> bool:
@@ -102,9 +103,12 @@ def wanted(text: str) -> Wanted:
 
 def fragments() -> list[Fragment]:
     found: list[Fragment] = []
-    for title, language, text in blocks("ini|text"):
+    for title, language, text in blocks("ini|redirects|text"):
         if language == "ini":
             found.append(Fragment(title, text))
+            continue
+        if language == "redirects":
+            found[-1].redirects = text
             continue
         if not found or found[-1].title != title:
             found.append(Fragment(title, ""))
@@ -295,6 +299,8 @@ def with_host(fragment: Fragment, number: int) -> tuple[str, str]:
 @ONE_MODEL
 def test_sites_answer_as_the_page_says(server: ServerFactory, place: Place) -> None:
     sites = [each for each in FRAGMENTS if not each.has_server]
+    # All sites have one root. Those without site-rules leave the file alone.
+    place.write("srv/www/_redirects", "".join(each.redirects for each in sites))
     texts = [with_host(each, number) for number, each in enumerate(sites)]
     conf = "[server]\nlisten = *:80\n" + "\n".join(text for text, _ in texts)
     running = started(server, place.configure(conf))
