@@ -235,6 +235,39 @@ def test_the_rules_use_existing_metrics_and_labels(tmp_path: Path) -> None:
     assert set(used) <= set(there)
 
 
+def value_of(expression: str, text: str) -> float:
+    """An expression of sums of counters, of a pod that has just started. So a rate is a total."""
+
+    def total(each: re.Match[str]) -> str:
+        name, label, values = each.groups()
+        samples = [sample for family in read_prometheus(text) for sample in family.samples]
+        return str(
+            sum(
+                sample.value
+                for sample in samples
+                if sample.name == name
+                and (label is None or re.fullmatch(values, sample.labels[label]))
+            )
+        )
+
+    pattern = r'sum by \(\w+\) \(rate\((\w+)(?:{(\w+)=~"([^"]*)"})?\[5m\]\)\)'
+    sums = re.sub(pattern, total, expression)
+    assert re.fullmatch(r"[-\d. ()/+]+", sums), sums
+    return float(eval(sums))  # numbers alone
+
+
+def test_answers_that_depend_on_the_request_cause_no_alert(tmp_path: Path) -> None:
+    (rule,) = [each for each in rules() if each.get("alert") == "WeirAnswers5xx"]
+    share, _, limit = rule["expr"].rpartition(" > ")
+    with deployed(tmp_path, 1) as (service, _):
+        (pod,) = service.pods
+        with connect(("127.0.0.1", pod.ports["http"])) as connection:
+            connection.send(b"BREW / HTTP/1.1\r\nHost: pods.example\r\n\r\n")
+            assert connection.read().status == 501
+        wait_until(lambda: 'status="501"} 1\n' in scrape(pod), "the answer is counted")
+        assert value_of(share, scrape(pod)) <= float(limit)
+
+
 def test_the_rules_that_alerts_use_are_recorded() -> None:
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     for rule in rules():
