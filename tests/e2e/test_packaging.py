@@ -48,6 +48,13 @@ def test_systemd_accepts_the_units(units: Path) -> None:
     assert said == []
 
 
+def test_the_service_starts_when_its_addresses_and_folders_are_there() -> None:
+    text = (TOP / "packaging/weir.service").read_text()
+    after = " ".join(re.findall(r"^After=(.*)$", text, re.MULTILINE)).split()
+    assert {"network-online.target", "remote-fs.target"} <= set(after)
+    assert re.search(r"^Wants=network-online\.target$", text, re.MULTILINE)
+
+
 @needs_systemd
 def test_systemd_finds_the_service_well_confined(units: Path) -> None:
     done = analyze(
