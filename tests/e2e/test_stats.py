@@ -661,6 +661,27 @@ def test_the_document_lists_every_counter_with_its_sentence() -> None:
     assert sorted(rows) == sorted(table())
 
 
+def test_the_document_names_every_metric_for_prometheus(epoll: Server) -> None:
+    """Those of the tables follow a rule. The document lists the others, with their labels."""
+    text = weir_stats("--prometheus", str(epoll.master.pid)).stdout
+    known = {f"weir_{name}{end}" for name, _ in table() for end in ("", "_seconds")}
+    # Without a certificate and before the first eviction, these are missing.
+    exposed = {"weir_certificate_end_seconds": {"name", "key"}, "weir_cache_hit_ratio": {"size"}}
+    for family in text_string_to_metric_families(text):
+        if family.name not in known:
+            labels = {label for sample in family.samples for label in sample.labels}
+            end = "_total" if family.type == "counter" else ""
+            exposed[family.name + end] = labels - {"le"}
+    assert len(exposed) > 15
+    page = (TOP / "docs/statistics.md").read_text()
+    section = page.partition("### Names for Prometheus\n")[2].partition("\n## ")[0]
+    listed = {}
+    for row in re.findall(r"^\|.*\|$", section, re.MULTILINE):
+        for name, labels in re.findall(r"`(weir_\w+)(?:{([\w, ]+)})?`", row):
+            listed[name] = set(labels.split(", ")) - {""}
+    assert listed == exposed
+
+
 def test_a_process_that_is_no_server_is_an_error() -> None:
     for arguments, status in (
         (["4194304"], 1),
