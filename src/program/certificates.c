@@ -54,6 +54,40 @@ static void check_place(const struct place *place, unsigned *errors, unsigned *w
     tls_identity_free(identity);
 }
 
+/* Hosts of a site without a certificate that the certificate of another site does not cover. */
+static void check_borrower(const struct config_store *store, unsigned s, const struct place *lent,
+                           const struct tls_identity *identity, unsigned *warnings)
+{
+    char text[TLS_WHY_MAX];
+    struct place place = { .site = &config_read_result(store)->sites[s] };
+    for (unsigned i = 0; place.site->hosts[i]; i++) {
+        if (tls_identity_covers(identity, span_text(place.site->hosts[i])))
+            continue;
+        (void)snprintf(text, sizeof(text),
+                       "site %s has no tls-certificate, and %s of site %s does not cover the host "
+                       "%s. Clients refuse it over https.",
+                       place.site->name, lent->pair.certificate, lent->site->name,
+                       place.site->hosts[i]);
+        config_read_site_origin(store, s, SETTING_hosts, i, place.origin);
+        print_warning(&place, text, warnings);
+    }
+}
+
+static void check_borrowers(const struct config_store *store, unsigned *warnings)
+{
+    const struct config *config = config_read_result(store);
+    struct place lent = { .site = server_tls_lender(config) };
+    for (unsigned i = 0; lent.site && lent.site->tls_certificates[i]; i++) {
+        char why[TLS_WHY_MAX];
+        lent.pair = server_tls_pair(lent.site, i);
+        struct tls_identity *identity = tls_identity_new(&lent.pair, why);
+        for (unsigned s = 0; identity && s < config->site_count; s++)
+            if (!config->sites[s].tls_certificates[0])
+                check_borrower(store, s, &lent, identity, warnings);
+        tls_identity_free(identity);
+    }
+}
+
 void program_certificates_check(const struct config_store *store, unsigned *errors,
                                 unsigned *warnings)
 {
@@ -66,4 +100,5 @@ void program_certificates_check(const struct config_store *store, unsigned *erro
             check_place(&place, errors, warnings);
         }
     }
+    check_borrowers(store, warnings);
 }

@@ -77,6 +77,11 @@ static const struct config_site *first_with_certificate(const struct config *con
     return NULL;
 }
 
+const struct config_site *server_tls_lender(const struct config *config)
+{
+    return first_address(config->listen) ? first_with_certificate(config) : NULL;
+}
+
 /* The certificate for this machine. It is kept in a folder of the user who starts the server. */
 static int find_local(struct server_tls *tls, char why[TLS_WHY_MAX])
 {

@@ -51,6 +51,10 @@ uint16_t server_tls_port(const struct config *config);
 bool server_tls_warning(const struct config_site *site, const struct tls_identity *identity,
                         unsigned index, int64_t now_s, char out[TLS_WHY_MAX]);
 
+/* The site whose certificates the sites without any have over https. NULL: no site has one, or no
+ * address of `listen` has TLS. */
+const struct config_site *server_tls_lender(const struct config *config);
+
 /* Logs these warnings for the certificates of all sites, which the page has, too. */
 void server_tls_warn(const struct server_tls *tls);
 

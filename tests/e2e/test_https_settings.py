@@ -369,6 +369,38 @@ def test_a_request_for_a_site_that_the_certificate_lacks_is_misdirected(
     wrapped.close()
 
 
+@pytest.mark.parametrize("model", ["epoll"])
+def test_a_site_without_a_certificate_has_that_of_the_first_site_with_one(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    """And not that of the site without a host, which answers clients that name an unknown one."""
+    first = certificates.make(tmp_path, "first", "first.example", "covered.example")
+    other = certificates.make(tmp_path, "other", "other.example")
+    conf = tmp_path / "weir.conf"
+    conf.write_text(
+        "[server]\nlisten = https://127.0.0.1:0\n"
+        f"[site first]\nroot = {site}\nhost = first.example\n{first.settings()}"
+        f"[site rest]\nroot = {site}\n{other.settings()}"
+        f"[site bare]\nroot = {site}\nhost = covered.example, bare.example\n"
+    )
+    running = server("-c", str(conf), folder=None, listen=())
+    client, wrapped = connect_tls(running, first, "covered.example")
+    assert client.get("/hello.txt", "covered.example").status == 200
+    wrapped.close()
+    with pytest.raises(ssl.SSLCertVerificationError):
+        connect_tls(running, first, "bare.example")
+    done = run("check", str(conf))
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line == (
+        f"{conf}:{len(conf.read_text().splitlines())}: warning: site bare has no tls-certificate, "
+        f"and {first.certificate} of site first does not cover the host bare.example. Clients "
+        "refuse it over https."
+    )
+    conf.write_text(conf.read_text().replace("https://", "http://"))
+    assert "site bare" not in run("check", str(conf)).stderr
+
+
 def served(running: Server) -> bytes:
     """The certificate that a new connection gets."""
     return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(running.address))
