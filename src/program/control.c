@@ -271,8 +271,7 @@ static int find_in_folder(const char *command, pid_t pid, struct program_master 
         rc = server_runtime_check(folder);
     if (rc == -EPERM)
         return refuse_socket(-1, folder,
-                             "others than you can write to it or own it, so it is not "
-                             "trusted; name a socket with --control PATH");
+                             SERVER_RUNTIME_DISTRUSTED "; name a socket with --control PATH");
     if (rc < 0 && rc != -ENOENT)
         return refuse_socket(-1, folder, strerror(-rc));
     if (pid == 0)

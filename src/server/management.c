@@ -131,12 +131,14 @@ void server_management_listen(struct server_management *management, const char *
     }
     int rc = server_control_open(&management->control, setting, inherited_fd, commands, management,
                                  path);
+    /* The path is that of the folder if the folder was refused. */
+    bool distrusted = rc == -EPERM && server_runtime_check(path) == -EPERM;
     if (rc < 0)
         log_error(
             LOG_WARNING,
             "cannot open the control socket %s: %s; `weir reload` and `weir stop` do not work "
             "(choose another path with --control PATH, or --control off)",
-            path, os_socket_reason(rc));
+            path, distrusted ? SERVER_RUNTIME_DISTRUSTED : os_socket_reason(rc));
 }
 
 /* ---- the loop ---- */

@@ -22,6 +22,9 @@ MUST_USE int server_runtime_folder(char out[SERVER_RUNTIME_MAX]);
  * cannot be trusted. */
 MUST_USE int server_runtime_check(const char *folder);
 
+/* What -EPERM of these functions means, for people. */
+#define SERVER_RUNTIME_DISTRUSTED "others than you can write to it or own it, so it is not trusted"
+
 /* Makes the folder if it is missing, and checks it. 0 or -errno. */
 MUST_USE int server_runtime_make(const char *folder);
 
