@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import stat
 import tempfile
 from pathlib import Path
 
@@ -53,6 +55,20 @@ def test_a_listener_can_be_a_unix_socket(server: ServerFactory, tmp_path: Path) 
             assert connection.get("/hello.txt").body == b"hello\n"
     running.stop()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("model", ["epoll", "prefork"])
+@pytest.mark.parametrize("mask", [0o027, 0o007, 0])
+def test_the_umask_decides_who_may_connect_to_a_unix_socket(
+    server: ServerFactory, tmp_path: Path, mask: int
+) -> None:
+    path = tmp_path / "weir.sock"
+    before = os.umask(mask)
+    try:
+        server(listen=(f"unix:{path}",))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o777 & ~mask
 
 
 def test_a_stale_unix_socket_is_replaced(server: ServerFactory, tmp_path: Path) -> None:
