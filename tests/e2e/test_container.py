@@ -227,3 +227,27 @@ def test_the_image_installs_every_build_dependency() -> None:
     needed = set(re.findall(r"^need \".*\" (\S+)$", bootstrap, re.M)) - {"make"}
     text = (CONTAINER / "Containerfile").read_text()
     assert needed <= set(text.split())
+
+
+def not_sent() -> set[str]:
+    """What .dockerignore keeps from the builder of the image."""
+    lines = (TOP / ".dockerignore").read_text().splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def test_the_image_knows_its_commit() -> None:
+    """packaging/commit needs git, and the folder of git."""
+    text = (CONTAINER / "Containerfile").read_text()
+    assert "git" in text.split()
+    assert ".git" not in not_sent()
+
+
+def test_what_was_built_here_is_not_sent_to_the_builder_of_the_image() -> None:
+    """.gitignore names it. Patterns in .dockerignore begin at the top."""
+    ours = {
+        line.strip("/")
+        for line in (TOP / ".gitignore").read_text().split()
+        if line.strip("/").startswith((".", "build", "lab-"))
+    }
+    assert len(ours) > 4
+    assert ours <= not_sent()
