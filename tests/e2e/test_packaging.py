@@ -110,3 +110,14 @@ def test_the_units_name_existing_commands() -> None:
     assert commands == ["serve", "reload"]
     for command in commands:
         assert f"weir {command}" in listed
+
+
+def test_the_service_has_the_pid_file_that_the_scripts_read() -> None:
+    """Also with a weir.conf that has no pid-file. Otherwise a rotation moves a log to which the
+    server then writes on."""
+    text = (TOP / "packaging/weir.service").read_text()
+    (name,) = re.findall(r"^ExecStart=.* --pid-file (\S+)$", text, re.MULTILINE)
+    (folder,) = re.findall(r"^RuntimeDirectory=(.*)$", text, re.MULTILINE)
+    assert name == f"/run/{folder}/weir.pid"
+    for script in ("weir.logrotate", "weir.postinst"):
+        assert f"--pidfile {name} " in (TOP / "packaging/debian" / script).read_text()
