@@ -2,6 +2,7 @@
 #include "config/file.h"
 
 #include "config/hint.h"
+#include "config/setting.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,6 +39,18 @@ static void parse_section(const struct file_line *line, const struct config_file
                      line->number);
 }
 
+/* Whether the line is written as for another server, and has `=` or `:` somewhere behind its
+ * first word. */
+static bool is_foreign(const struct file_line *line, struct span name,
+                       struct config_problems *problems)
+{
+    struct config_reason reason;
+    if (config_setting_find_anywhere(name) || !config_hint_explain(line->text, &reason))
+        return false;
+    config_problem_error(problems, origin_of(line), "%s", reason.text);
+    return true;
+}
+
 /* The name ends at the first `=` or `:`; the value may hold more of them. */
 static void parse_setting(const struct file_line *line, const struct config_file_handler *handler,
                           struct config_problems *problems)
@@ -55,8 +68,11 @@ static void parse_setting(const struct file_line *line, const struct config_file
         config_problem_error(problems, origin_of(line), "a name is missing; write `name = value`");
         return;
     }
-    handler->setting(handler->context, span_trim(span_first(line->text, len)),
-                     span_trim(span_skip(line->text, len + 1)), line->number);
+    struct span name = span_trim(span_first(line->text, len));
+    if (is_foreign(line, name, problems))
+        return;
+    handler->setting(handler->context, name, span_trim(span_skip(line->text, len + 1)),
+                     line->number);
 }
 
 static void parse_line(const struct file_line *line, const struct config_file_handler *handler,

@@ -42,6 +42,23 @@ static const struct foreign {
     { "auth_basic", "auth-realm" },
     { "auth_basic_user_file", "auth" },
     { "send_timeout", "send-timeout" },
+    { "set_real_ip_from", "forwarded-from" },
+    { "real_ip_header", "forwarded-field" },
+    { "limit_req_zone", "address-request-rate" },
+    { "limit_conn_zone", "address-connections" },
+    { "stub_status", "stats-listen" },
+    { "FallbackResource", "spa" },
+    { "Header", "header" },
+    { "Redirect", "redirect" },
+    { "AuthName", "auth-realm" },
+    { "AuthUserFile", "auth" },
+    { "RemoteIPHeader", "forwarded-field" },
+    { "RemoteIPTrustedProxy", "forwarded-from" },
+    { "RemoteIPInternalProxy", "forwarded-from" },
+    { "RemoteIPProxyProtocol", "proxy-protocol" },
+    { "AddOutputFilterByType", "compress" },
+    { "AddType", "types" },
+    { "Protocols", "http2" },
     /* h2o */
     { "file.dir", "root" },
     { "file.index", "index" },
@@ -73,6 +90,10 @@ static const struct foreign {
     /* Caddy */
     { "encode", "compress" },
     { "tls", "tls-certificate" },
+    { "redir", "redirect" },
+    { "respond", "status" },
+    { "basic_auth", "auth" },
+    { "trusted_proxies", "forwarded-from" },
 };
 
 /* Words that no setting stands for, and what to write in their place. */
@@ -88,6 +109,24 @@ static const struct advice {
       "below the root (mount --bind); for a path below the root write `rewrite = TARGET` under "
       "[path PATTERN]" },
     { "include", "all settings stand in one file" },
+    { "if", "the rules for a path stand under a line [path PATTERN], and have no conditions" },
+    { "internal", "pages of `error-pages` need no such line; remove it" },
+    { "RewriteEngine", "remove the line" },
+    { "AuthType", "remove the line" },
+    { "SSLEngine", "an address of `listen` that begins with https:// has TLS; remove the line" },
+    { "LimitRequestBody", "weir reads at most 1 MiB of a body, and discards it; remove the line" },
+    { "RewriteRule", "write `redirect = STATUS TARGET` or `rewrite = PATH` under [path PATTERN]" },
+    { "RedirectMatch",
+      "write `redirect = STATUS TARGET` or `status = STATUS` under [path PATTERN]" },
+    { "Require",
+      "write `allow = NETWORK` or `deny = NETWORK` under [path PATTERN], or `auth = FILE`" },
+    { "Options", "write `listing = on` or `off`; links out of the root are never followed" },
+    { "gzip_types", "weir compresses all types of text; remove the line" },
+    { "ssl_ciphers", "write `tls-policy = intermediate` or `modern` under [server]" },
+    { "limit_rate", "weir does not slow answers down; remove the line" },
+    { "limit_req_status", "the status is 429; remove the line" },
+    { "real_ip_recursive", "weir takes the last address that is no proxy's; remove the line" },
+    { "charset", "text is sent as UTF-8; remove the line" },
     { "file_server", "weir always serves files; write `root = DIR` under [site NAME]" },
     { "server.modules", "nothing has to be loaded; remove the line" },
     { "proxy_pass", "weir serves files, and forwards no request" },
@@ -111,21 +150,38 @@ static bool has_advice(struct span word, struct config_reason *ret_reason)
     return false;
 }
 
-bool config_hint_explain(struct span text, struct config_reason *ret_reason)
+static const char *section_of(const struct config_setting *setting)
 {
-    struct span rest = text;
-    const struct span word = span_take_word(&rest);
+    return setting->section == CONFIG_SERVER ? "[server]"
+           : setting->section == CONFIG_SITE ? "[site NAME]"
+                                             : "[path PATTERN]";
+}
+
+static bool is_foreign(struct span word, struct config_reason *ret_reason)
+{
     for (size_t i = 0; i < sizeof(foreign_settings) / sizeof(foreign_settings[0]); i++) {
         const struct foreign *f = &foreign_settings[i];
         if (!span_equal_nocase(word, span_text(f->theirs)))
             continue;
         const struct config_setting *ours = config_setting_find_anywhere(span_text(f->ours));
-        (void)config_problem_refuse(ret_reason,
-                                    "`%s` is called `%s` here; write `%s = %s` under %s", f->theirs,
-                                    f->ours, f->ours, config_setting_placeholder(ours),
-                                    ours->section == CONFIG_SERVER ? "[server]" : "[site NAME]");
+        (void)config_problem_refuse(
+            ret_reason, "`%s` is called `%s` here; write `%s = %s` under %s", f->theirs, f->ours,
+            f->ours, config_setting_placeholder(ours), section_of(ours));
         return true;
     }
+    return false;
+}
+
+bool config_hint_explain(struct span text, struct config_reason *ret_reason)
+{
+    struct span rest = text;
+    struct span word = span_take_word(&rest);
+    if (span_ends(word, SPAN(";")))
+        word = span_first(word, word.len - 1);
+    /* Some names of Apache differ from ours only in their case. */
+    const struct config_setting *setting = config_setting_find_anywhere(word);
+    if (!setting && is_foreign(word, ret_reason))
+        return true;
     if (has_advice(word, ret_reason))
         return true;
     if (span_ends(text, SPAN("{")) || span_equal(text, SPAN("}"))) {
@@ -134,7 +190,12 @@ bool config_hint_explain(struct span text, struct config_reason *ret_reason)
                                     "section, which ends where the next one begins");
         return true;
     }
-    const struct config_setting *setting = config_setting_find_anywhere(word);
+    if (span_starts(text, SPAN("<"))) {
+        (void)config_problem_refuse(ret_reason,
+                                    "a line [site NAME] or [path PATTERN] begins a section, which "
+                                    "ends where the next one begins");
+        return true;
+    }
     if (!setting || word.len == text.len)
         return false;
     (void)config_problem_refuse(ret_reason,

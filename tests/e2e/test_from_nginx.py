@@ -22,7 +22,7 @@ from tests.e2e.certificates import Pair, make
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.http2 import Client
 from tests.e2e.proxied import line
-from tests.e2e.running import TOP, Server
+from tests.e2e.running import TOP, WEIR, Server
 from tests.e2e.test_auth import ALICE
 from tests.e2e.wire import Answer, Connection
 from tests.waiting import LIMIT_S, wait_until
@@ -316,6 +316,20 @@ def test_the_page_has_at_least_twenty_fragments_of_nginx_with_their_equivalents(
     assert nginx - {each.title for each in FRAGMENTS} == set()
     for language in ("caddy", "apache"):
         assert len(blocks(language)) >= 15
+
+
+def test_check_knows_the_directives_of_nginx_on_the_page(tmp_path: Path) -> None:
+    """An operator who puts one into weir.conf learns what to write."""
+    texts = [each.strip() for _, _, text in blocks("nginx") for each in text.splitlines()]
+    directives = {each.split()[0]: each for each in texts if re.match("[a-z_]+ ", each)}
+    assert len(directives) > 30
+    conf = tmp_path / "weir.conf"
+    for directive in directives.values():
+        conf.write_text(f"[server]\nlisten = 0\n[site a]\nroot = {tmp_path}\n{directive}\n")
+        done = attempt([str(WEIR), "check", str(conf)])
+        (said,) = [each for each in done.stdout.splitlines() if f"{conf}:5: error: " in each]
+        assert "unknown setting" not in said, directive
+        assert "this is neither" not in said, directive
 
 
 # ---- the other servers ----

@@ -453,6 +453,30 @@ static void a_unix_socket_is_in_the_place_of_no_other_file(void **state)
         "weir.conf:3: error: stats-listen: `unix:site/` is a folder; name a file in it\n");
 }
 
+/* They have `=` or `:` somewhere, as if a name were before it. */
+static void hints_for_lines_of_other_servers_with_a_sign_of_equality(void **state)
+{
+    (void)state;
+    assert_problems(
+        "[server]\nlisten = 80\nlimit_req_zone $x zone=a:10m rate=1r/s;\n[site a]\nroot = site\n"
+        "if ($request_method = PUT) {\nhttp://a.test, http://b.test {\n<VirtualHost *:80>\n"
+        "Header set Cache-Control \"max-age=60\"\nRedirect 301 /a https://a.test/\ninternal;\n",
+        "weir.conf:3: error: `limit_req_zone` is called `address-request-rate` here; write "
+        "`address-request-rate = N` under [server]\n"
+        "weir.conf:6: error: there is no `if` here; the rules for a path stand under a line [path "
+        "PATTERN], and have no conditions\n"
+        "weir.conf:7: error: there are no braces; a line [server] or [site NAME] begins a section, "
+        "which ends where the next one begins\n"
+        "weir.conf:8: error: a line [site NAME] or [path PATTERN] begins a section, which ends "
+        "where the next one begins\n"
+        "weir.conf:9: error: `Header` is called `header` here; write `header = NAME: VALUE` under "
+        "[site NAME]\n"
+        "weir.conf:10: error: `Redirect` is called `redirect` here; write `redirect = STATUS "
+        "TARGET` under [path PATTERN]\n"
+        "weir.conf:11: error: there is no `internal` here; pages of `error-pages` need no such "
+        "line; remove it\n");
+}
+
 static void hints_how_to_write_lines_of_other_servers(void **state)
 {
     (void)state;
@@ -790,6 +814,7 @@ int main(void)
         cmocka_unit_test(hints_show_what_a_file_accepts),
         cmocka_unit_test(the_pid_file_is_the_file_of_no_log),
         cmocka_unit_test(a_unix_socket_is_in_the_place_of_no_other_file),
+        cmocka_unit_test(hints_for_lines_of_other_servers_with_a_sign_of_equality),
         cmocka_unit_test(hints_how_to_write_lines_of_other_servers),
         cmocka_unit_test(a_message_about_a_value_begins_with_its_place),
         cmocka_unit_test(warns_of_a_home_folder_and_of_misspelt_variables),
