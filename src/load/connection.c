@@ -88,14 +88,16 @@ void load_connection_fail(struct load_thread *thread, struct load_user *user, en
     load_user_rest(thread, user);
 }
 
-/* The answer before was the last one on this connection. The other requests go on a new one. */
+/* The answer before was the last one on this connection. The other requests go on a new one. With
+ * HTTP/1.1 that answer was the first in line, so each connection ends a request. The streams of
+ * HTTP/2 end in any order: one that connections are lost with again and again has to fail. */
 static void resend_on_new_connection(struct load_thread *thread, struct load_user *user)
 {
     unsigned sent = user->sent_count + (user->sent_part > 0);
     load_connection_close(user);
     for (unsigned i = 0; i < user->asked_count && i < sent; i++) {
         struct load_asked *asked = asked_at(thread, user, i);
-        if (asked->again) {
+        if (asked->again && thread->plan->http2) {
             load_connection_fail(thread, user, LOAD_closed_before);
             return;
         }

@@ -17,7 +17,7 @@ struct load_asked {
     uint64_t due_ns;  /* when it should start */
     uint64_t sent_ns; /* when its first byte went to the kernel; 0: not yet */
     uint32_t target;
-    bool again;   /* sent on a second connection, since the server had closed the first */
+    bool again;   /* sent on another connection, since the server had closed the first */
     bool counted; /* part of the measured requests */
 };
 

@@ -488,6 +488,22 @@ def test_pipelined_requests_behind_the_last_answer_are_sent_again() -> None:
     assert step["sent_bytes"] == 15 * length[0]
 
 
+@pytest.mark.parametrize("answer", [CLOSES, OLD, ok(b"hello")], ids=["said", "body", "silent"])
+def test_one_answer_for_each_connection_fails_no_pipelined_request(answer: bytes) -> None:
+    """Requests at the end of the pipeline are sent on several connections until their turn."""
+
+    def behave(peer: Peer) -> None:
+        peer.request()
+        peer.send(answer)
+        peer.connection.shutdown(socket.SHUT_WR)
+        peer.wait_for_close()  # a reset, because of unread requests, could discard the answer
+
+    words = ["--users", "1", "--pipeline", "4", "--requests", "20"]
+    with misbehaving(behave) as server:
+        step = step_of(server.url, *words)
+    assert (step["answers"], step["connects"], errors(step)) == (20, 20, {})
+
+
 def test_thinking_longer_than_the_server_keeps_a_connection_repeats_no_request() -> None:
     def behave(peer: Peer) -> None:
         peer.request()
