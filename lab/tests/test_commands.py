@@ -53,7 +53,7 @@ def lab_here(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[LabHere]:
     """Runs weir-lab in this process: its exit status and its standard error."""
-    before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+    before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
     def run(*words: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["weir-lab", *words])
@@ -428,8 +428,10 @@ def test_a_port_in_use_ends_the_sweep_after_three_points(tmp_path: Path) -> None
     assert len(records(folder)) == 1 + 3
 
 
-@needs_ab
-def test_an_interrupted_run_keeps_its_points_and_ends_its_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_run_keeps_its_points_and_ends_its_server(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     folder = tmp_path / "out"
     command = [str(LAB), "compare", "epoll", "percore", "--rounds", "20", "--close"]
     command += ["--build", str(WEIR.parent), "--out", str(folder)]
@@ -438,10 +440,16 @@ def test_an_interrupted_run_keeps_its_points_and_ends_its_server(tmp_path: Path)
         wait_until(
             lambda: results.exists() and len(records(folder)) >= 3, "point", while_runs=running
         )
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         _, said = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 130
     assert "of 40 points are in" in " ".join(said.split())
     assert len(records(folder)) >= 3
     assert list(folder.glob("run-*")) == []
     assert processes(str(folder)) == []
+
+
+def test_nohup_keeps_an_experiment_running(lab_here: LabHere) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert lab_here("--version")[0] == 0
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN

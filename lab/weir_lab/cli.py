@@ -57,8 +57,9 @@ def _terminated(_number: int, _frame: FrameType | None) -> None:
 def main() -> None:
     """Runs a command; an error is printed as one line."""
     stop_asked.clear()
-    signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGINT, _terminated)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # by nohup
+            signal.signal(number, _terminated)
     try:
         app()
     except InterruptedExperimentError as error:
