@@ -297,6 +297,35 @@ def test_equal_servers_are_called_equal() -> None:
     assert suitability.ranking_sentence(ranked).startswith("No difference in CPU per request")
 
 
+def test_a_percentile_that_some_runs_lack_is_none_and_not_zero() -> None:
+    """A run with few answers has no 99th percentile."""
+    near = [10, 10.3, 9.9, 10.1]
+    found = comparison({"a": near, "b": near[::-1]})
+    first, *rest = found.runs
+    load = first.record["load"] | {"percentiles_s": {"50": 0.003}}
+    found = replace(found, runs=[replace(first, record={**first.record, "load": load}), *rest])
+    assert found.middle(WORKS[0], "a", "p50") is not None
+    assert found.middle(WORKS[0], "a", "p99") is None
+    ranked = suitability.advise(found, found.servers)
+    assert ranked
+    figures = {row[0]: row[4] for row in suitability.table(ranked, {}).rows}
+    assert figures["a"] == "-"
+    assert figures["b"] != "-"
+
+
+def test_a_figure_that_no_round_has_is_said_to_be_not_judged() -> None:
+    none = {"percentiles_s": {"50": 0.001}}
+    figures = {"a": [10.0, 10.1, 9.9], "b": [10.0, 9.9, 10.1]}
+    found = comparison(figures, {"b": none})
+    assert compared.findings(found, "p99") == [
+        "99th percentile: not judged, because no round has it of both servers."
+    ]
+    more = comparison({**figures, "c": [10.0, 9.9, 10.1]}, {"b": none})
+    (said,) = compared.findings(more, "p99")
+    assert "no difference shown between a and c" in said
+    assert said.endswith("not judged for b, as no round has it of both servers.")
+
+
 def test_works_over_http_2_name_their_streams() -> None:
     question = compare.Question(servers=("epoll", "nginx"), users=(8,), streams=(1, 16))
     works = question.works()

@@ -23,13 +23,12 @@ from weir_lab.experiments.experiment import (
 from weir_lab.report import beside, suitability
 from weir_lab.report import comparison as compared
 from weir_lab.report.chart import RATIO_FAR, Chart, Picture
-from weir_lab.report.comparison import COMPARED, FIGURES, Comparison, Run, figure_text
+from weir_lab.report.comparison import COMPARED, FIGURES, Comparison, Run
 from weir_lab.report.page import (
     Fold,
     Grade,
     Headline,
     Mark,
-    Number,
     Report,
     Section,
     Table,
@@ -237,18 +236,10 @@ def _headline(
             sentence="Nothing can be compared.",
             mark=Mark(grade=Grade.RED, word="Do not rely on it", reason=why),
         )
-    cheapest = ranked.cheapest
     return Headline(
         sentence=suitability.ranking_sentence(ranked),
         mark=_mark(store, question, found, ranked),
-        numbers=[
-            Number(name=f"{figure}, {cheapest.name}", value=figure_text(value), unit=unit)
-            for figure, value, unit in (
-                ("CPU per request", cheapest.cpu_us, "µs"),
-                ("Memory under load", cheapest.memory_mib, "MiB"),
-                ("99th percentile, worst work", cheapest.p99_ms, "ms"),
-            )
-        ],
+        numbers=suitability.numbers(ranked.cheapest),
         tables=[suitability.table(ranked, wording.good_for())],
     )
 

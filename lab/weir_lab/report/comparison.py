@@ -22,6 +22,7 @@ Record = Mapping[str, Any]
 GENERATOR_BUSY_ITSELF = 0.8  # above it, weir load doubts its own result
 GENERATOR = "the generator was the limit"
 DOUBT = "weir load doubts its figures"
+NOWHERE = "no round has it of both servers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +148,15 @@ class Comparison:
         return {r.round: r.figure(name) for r in self.of(work, server)}
 
     def middle(self, work: str, server: str, name: str) -> float | None:
-        """The median of a figure; None without valid runs."""
-        found = [v for v in self.by_round(work, server, name).values() if v > 0]
-        return median(found) if found else None
+        """The median of a figure; None without valid runs.
+
+        A run with few answers has no high percentiles. The runs that have one are no sample of all.
+        """
+        every = self.by_round(work, server, name).values()
+        found = [v for v in every if v > 0]
+        if not found or (name.startswith("p") and len(found) < len(every)):
+            return None
+        return median(found)
 
     def limit(self, work: str, server: str) -> str:
         """The reason that limited most of its runs; empty where the server was the limit."""
@@ -289,7 +296,10 @@ def findings(comparison: Comparison, name: str) -> list[str]:
     title, first = capital(FIGURES[name].title), comparison.first
     found = comparison.judged(name)
     sentences: list[str] = []
-    if len(found) > 1 and not any(e.why_not or e.ratio.is_shown for e in found.values()):
+    if not found:
+        return [f"{title}: not judged, because {NOWHERE}."]
+    whole = len(found) == len(comparison.works) * (len(comparison.servers) - 1)
+    if len(found) > 1 and whole and not any(e.why_not or e.is_shown for e in found.values()):
         return [f"{title}: no difference from {first} is shown for any server under any work."]
     for work in comparison.works:
         here = {server: each for (its, server), each in found.items() if its == work}
@@ -308,6 +318,8 @@ def findings(comparison: Comparison, name: str) -> list[str]:
         for why in dict.fromkeys(e.why_not for e in here.values() if e.why_not):
             whom = ", ".join(s for s, e in here.items() if e.why_not == why)
             parts.append(f"not judged for {whom}, as {why}")
+        if few := [s for s in comparison.servers[1:] if s not in here]:
+            parts.append(f"not judged for {', '.join(few)}, as {NOWHERE}")
         if parts:
             sentences.append(f"{title}, {work}: {'; '.join(parts)}.")
     return sentences

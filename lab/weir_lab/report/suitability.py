@@ -7,7 +7,7 @@ from statistics import geometric_mean
 
 from weir_lab.analysis.ratio import Ratio, confidence_for, ratio
 from weir_lab.report.comparison import Comparison, figure_text, ratio_text
-from weir_lab.report.page import Table
+from weir_lab.report.page import Number, Table
 from weir_lab.report.spans import Span
 
 MEMORY_CLEARLY = 1.25  # a smaller factor in memory does not decide
@@ -20,7 +20,7 @@ class Candidate:
     name: str
     cpu_us: float  # geometric mean over the works
     memory_mib: float  # the largest under any work
-    p99_ms: float  # the largest under any work
+    p99_ms: float | None  # the largest under any work; None: not measured under every work
     ratio: Ratio | None = None  # its CPU over that of the cheapest server, over all works
     uses_more_cpu: bool = False  # shown to use more CPU under one work at least
 
@@ -46,6 +46,13 @@ def _over_all(comparison: Comparison, name: str) -> dict[int, float]:
     figures = [comparison.by_round(work, name, "cpu") for work in comparison.works]
     rounds = set.intersection(*(set(f) for f in figures))
     return {n: geometric_mean([max(f[n], 1e-9) for f in figures]) for n in rounds}
+
+
+def _worst_p99_ms(comparison: Comparison, name: str) -> float | None:
+    """The largest 99th percentile. Too few answers have none, and the largest may be theirs."""
+    found = [comparison.middle(work, name, "p99") for work in comparison.works]
+    measured = [each for each in found if each is not None]
+    return max(measured) if len(measured) == len(found) else None
 
 
 def advise(comparison: Comparison, names: Sequence[str]) -> Advice | None:
@@ -84,7 +91,7 @@ def advise(comparison: Comparison, names: Sequence[str]) -> Advice | None:
                 name=name,
                 cpu_us=cost[name],
                 memory_mib=max(middles(name, "memory")),
-                p99_ms=max(middles(name, "p99")),
+                p99_ms=_worst_p99_ms(comparison, name),
                 ratio=over_all if name != cheapest else None,
                 uses_more_cpu=name != cheapest
                 and any(r.low > 1 for r in [over_all, *by_work] if r is not None),
@@ -162,6 +169,24 @@ def ranking_sentence(advice: Advice) -> str:
 
 def _cost(candidate: Candidate) -> float:
     return candidate.cpu_us
+
+
+def numbers(cheapest: Candidate) -> list[Number]:
+    """The numbers of the first screen: those of the cheapest server."""
+    few = "too few answers under at least one work"
+    return [
+        Number(
+            name=f"{figure}, {cheapest.name}",
+            value=figure_text(value),
+            unit=unit if value is not None else "",
+            note="" if value is not None else few,
+        )
+        for figure, value, unit in (
+            ("CPU per request", cheapest.cpu_us, "µs"),
+            ("Memory under load", cheapest.memory_mib, "MiB"),
+            ("99th percentile, worst work", cheapest.p99_ms, "ms"),
+        )
+    ]
 
 
 def table(advice: Advice, words: Mapping[str, str]) -> Table:
