@@ -20,6 +20,8 @@ from weir_lab.capacity.queueing import FloatArray, Station, response_quantile
 from weir_lab.capacity.score import coverage, mape
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep, why_void
 from weir_lab.capacity.trend import trend
+from weir_lab.experiments.pilot import probe_of
+from weir_lab.report.comparison import Run
 
 LEVELS = TRAINING + HELD_OUT
 
@@ -295,6 +297,20 @@ def test_a_late_generator_lengthens_the_think_time() -> None:
     ]
     found = records.sweep(runs, server_cores=1, generator_cores=1)
     assert found.think_s == pytest.approx(0.00505)
+
+
+@pytest.mark.parametrize(("demand_s", "warmup_s"), [(0.0, 3.0), (0.0, 0.0), (5e-5, 3.0)])
+def test_the_cpu_of_the_warm_up_is_not_that_of_the_measured_requests(
+    demand_s: float, warmup_s: float
+) -> None:
+    """100 requests a second of 50 us each. `weir load` sees no tick of the CPU in 100 of them."""
+    load = {"requests": 100, "seconds": 1.0, "warmup_s": warmup_s, "rate": 100.0, "mean_s": 1e-3}
+    load |= {"percentiles_s": {}, "generator_cpu_s": 0.01, "failed": 0, "doubts": []}
+    load |= {"server_demand_s": demand_s, "judged": True}
+    run = {"users": 10, "server_cpu_s": 100 * 5e-5 * (1 + warmup_s), "load": load}
+    assert records.point(run, 0).demand_s[SERVER] == pytest.approx(5e-5)
+    assert probe_of(run, 1, 1).server == pytest.approx(0.005)
+    assert Run(work="", server="", round=0, record=run).figure("cpu") == pytest.approx(50)
 
 
 def test_the_bottleneck_is_called_saturated_only_if_it_was() -> None:

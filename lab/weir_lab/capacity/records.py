@@ -24,13 +24,26 @@ def by_second(record: Mapping[str, Any]) -> list[float]:
     return [each["rate"] for each in record["load"].get("series", []) if each["seconds"] >= 1]
 
 
+def server_s(record: Mapping[str, Any]) -> float:
+    """The server's CPU per answer.
+
+    `weir load` reads it in ticks of the kernel, and sees none in a short run of few requests. Then
+    it is known of the whole run: its warm-up has as many answers per second, which are not counted.
+    """
+    load = record["load"]
+    if load["server_demand_s"]:
+        return float(load["server_demand_s"])
+    seconds, warmup_s = load.get("seconds", 0.0), load.get("warmup_s", 0.0)
+    counted = seconds / (seconds + warmup_s) if seconds > 0 else 1.0
+    return float(record["server_cpu_s"] * counted / max(1, load["requests"]))
+
+
 def point(record: Mapping[str, Any], repeat: int, calm: Lost = CALM) -> Point:
     """A run as a point; `calm` is the loss of CPU that is usual in the sweep."""
     load = record["load"]
     answered = max(1, load["requests"])
-    server_s = load["server_demand_s"] or record["server_cpu_s"] / answered
     # A part of a core is a slower core.
-    server_s /= record.get("server_share", 1.0)
+    demand_s = server_s(record) / record.get("server_share", 1.0)
     doubts = [d for d in load["doubts"] if not any(known in d for known in MEASURED)]
     doubt = disturbance.reason(record, calm) or (doubts[0].rstrip(".") if doubts else "")
     series = by_second(record)
@@ -42,7 +55,7 @@ def point(record: Mapping[str, Any], repeat: int, calm: Lost = CALM) -> Point:
         response_s=load["mean_s"],
         repeat=repeat,
         p99_s=load["percentiles_s"].get("99"),
-        demand_s={SERVER: server_s, GENERATOR: load["generator_cpu_s"] / answered},
+        demand_s={SERVER: demand_s, GENERATOR: load["generator_cpu_s"] / answered},
         failed=load["failed"],
         answered=load["requests"],
         doubt=doubt,

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
+from weir_lab.capacity.records import server_s
 from weir_lab.experiments.experiment import InterruptedExperimentError, Step
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.store import Record, Store
@@ -107,11 +108,10 @@ def probe_of(record: Record, server_cores: float, generator_cores: int) -> Probe
     """A record of a run as a probe."""
     load = record["load"]
     answered = max(1, load["requests"])
-    server_s = load["server_demand_s"] or record["server_cpu_s"] / answered
     return Probe(
         users=record["users"],
         rate=max(load["rate"], 1e-9),
-        server=server_s * load["rate"] / server_cores,
+        server=server_s(record) * load["rate"] / server_cores,
         generator=load["generator_cpu_s"] / answered * load["rate"] / generator_cores,
     )
 

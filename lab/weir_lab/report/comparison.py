@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from weir_lab.analysis.ratio import Ratio, confidence_for, ratio
+from weir_lab.capacity.records import server_s
 from weir_lab.capacity.sweep import GENERATOR_BUSY_MAX
 from weir_lab.report.page import Table
 
@@ -72,8 +73,7 @@ class Run:
     def figure(self, name: str) -> float:
         """A figure; 0 where it was not measured."""
         load = self.record["load"]
-        answered = max(1, load["requests"])
-        cpu_s = load["server_demand_s"] or self.record["server_cpu_s"] / answered
+        cpu_s = server_s(self.record)
         match name:
             case "cpu":
                 found = cpu_s * 1e6
