@@ -2,6 +2,8 @@
 """The output of generators, and stores that survive failures and interruptions."""
 
 import json
+import re
+import resource
 import subprocess
 from pathlib import Path
 
@@ -158,6 +160,40 @@ def test_a_truncated_line_is_dropped_and_its_point_measured_again(tmp_path: Path
     perform(new_store(tmp_path), steps(done, "ab"), "test")
     assert done == ["a", "b", "b"]
     assert [record.get("key") for record in read(file)] == [None, "a", "b"]
+
+
+def test_a_line_that_is_truncated_within_a_letter_is_dropped(tmp_path: Path) -> None:
+    new_store(tmp_path).add("a", {})
+    with (tmp_path / FILE).open("ab") as file:
+        file.write('{"key": "µ'.encode()[:-1])
+    assert list(new_store(tmp_path).records) == ["a"]
+    assert [record.get("key") for record in read(tmp_path / FILE)] == [None, "a"]
+
+
+def test_a_full_disk_costs_only_the_records_that_it_has_no_space_for(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    store.add("a", {})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (store.path.stat().st_size + 100, before[1]))
+    try:
+        for key in ("b", "a"):
+            with pytest.raises(LabError, match="File too large"):
+                store.add(key, {"text": "x" * 1000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not store.has("b")
+    store.add("c", {})
+    assert [record.get("key") for record in read(store.path)] == [None, "a", "c"]
+
+
+@pytest.mark.parametrize(
+    "line", [b"\xff\xfe", b"5", b"null", b'"key"', b'{"key": [1]}', b"[" * 100_000, b"{"]
+)
+def test_a_line_that_is_no_record_is_named(line: bytes, tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    store.path.write_bytes(store.path.read_bytes() + line + b"\n")
+    with pytest.raises(LabError, match=re.escape(f"{store.path}:2")):
+        read(store.path)
 
 
 def test_the_results_of_another_plan_are_not_mixed_in(tmp_path: Path) -> None:

@@ -33,27 +33,36 @@ class Store:
         return key in self.records and "error" not in self.records[key]
 
     def add(self, key: str, record: Mapping[str, Any]) -> None:
-        """Stores a point on disk. An earlier record of the point is replaced."""
+        """Stores a point on disk. An earlier record of the point is replaced.
+
+        Raises:
+            LabError: it could not be written, and the file is as before.
+        """
         full = {"kind": "point", "key": key, **record}
-        is_new = key not in self.records
-        self.records[key] = full
-        if is_new:
-            _append(self.path, full)
+        if key in self.records:
+            self.records[key] = full
+            self.rewrite()
         else:
-            self._rewrite()
+            _append(self.path, full)
+            self.records[key] = full
 
     def annotate(self, name: str, value: object) -> None:
         """Stores a field in the head."""
         self.head[name] = json.loads(json.dumps(value))
-        self._rewrite()
+        self.rewrite()
 
-    def _rewrite(self) -> None:
+    def rewrite(self) -> None:
         """Replaces the file whole, so that it is never half."""
         part = self.path.with_suffix(".part")
-        part.write_text("")
-        for record in self.everything():
-            _append(part, record)
-        part.replace(self.path)
+        try:
+            with part.open("w") as file:
+                file.writelines(map(_line, self.everything()))
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise LabError(f"{self.path}: {error.strerror}") from error
 
     def everything(self) -> list[Record]:
         """The head and all records, for embedding."""
@@ -61,26 +70,40 @@ class Store:
 
 
 def _append(path: Path, record: Record) -> None:
-    with path.open("a") as file:
-        file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    """Adds a line, or nothing: a part of one would spoil the next line."""
+    before = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("a") as file:
+            file.write(_line(record))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        os.truncate(path, before)
+        raise LabError(f"{path}: {error.strerror}") from error
+
+
+def _line(record: Record) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def read(path: Path) -> list[Record]:
     """The records of a file, without a truncated last line.
 
     Raises:
-        LabError: another line is not JSON.
+        LabError: another line is not the JSON of a record.
     """
-    lines = path.read_text().split("\n")
-    records: list[Record] = []
-    for number, line in enumerate(lines[:-1], 1):
-        try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise LabError(f"{path}:{number}: {error}") from error
-    return records
+    *lines, _truncated = path.read_bytes().split(b"\n")
+    return [_record(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def _record(line: bytes, where: str) -> Record:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise LabError(f"{where}: {error}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("key", ""), str):
+        raise LabError(f"{where} is no record of weir-lab")
+    return found
 
 
 def load(folder: Path) -> Store:
@@ -94,7 +117,7 @@ def load(folder: Path) -> Store:
         known = read(path)
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error
-    if not known or "plan" not in known[0] or "machine" not in known[0]:
+    if not known or not all(isinstance(known[0].get(k), dict) for k in ("plan", "machine")):
         raise LabError(f"{path} does not begin with the plan of an experiment")
     if known[0].get("schema") != SCHEMA:
         raise LabError(
@@ -127,7 +150,7 @@ def open_store(folder: Path, plan: Record, facts: Record, *, fresh: bool) -> Sto
             f"{path} has the results of another experiment; "
             "use --fresh to replace them, or --out for another folder"
         )
-    # Without a truncated line, so that the next record starts on a line of its own.
-    path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in known))
     records = {r["key"]: r for r in known[1:] if "key" in r}
-    return Store(path=path, head=known[0], records=records)
+    store = Store(path=path, head=known[0], records=records)
+    store.rewrite()  # without a truncated line, so that the next one starts on a line of its own
+    return store
