@@ -19,6 +19,7 @@ import pytest
 
 from bench import certificate
 from bench.slowdisk import SlowDisk, SlowDiskError
+from measured import lines, put
 from waiting import LIMIT_S, pausing, processes, wait_until
 from weir_lab import cli
 from weir_lab.experiments import remake
@@ -250,6 +251,7 @@ def test_capacity_answers_or_refuses(tmp_path: Path) -> None:
         ("capacity --generator wrk", "there is no generator wrk"),
         ("capacity --server-core 999", "core 999 is not allowed"),
         ("capacity --url http://127.0.0.1:1/", "http://127.0.0.1:1/ does not answer"),
+        ("capacity --url http://[::1", "is no URL: Invalid IPv6 URL"),
         ("capacity --url nonsense", "no URL that begins with http:// or https://"),
         ("capacity --url http://127.0.0.1:1/ --tls full", "--url that begins with https://"),
         ("capacity --insecure", "--url that begins with https://"),
@@ -274,6 +276,26 @@ def test_a_folder_without_results_has_no_report(lab_here: LabHere, tmp_path: Pat
     status, said = lab_here("report", str(tmp_path))
     assert status == 1
     assert "there is no report of 'other' results" in said
+
+
+@pytest.mark.parametrize("command", ["compare epoll percore", "capacity epoll", "tour --tiny"])
+def test_a_weir_that_cannot_be_executed_is_named(
+    lab_here: LabHere, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "weir").write_text("no program\n")
+    (tmp_path / "weir").chmod(0o755)
+    where = ["--build", str(tmp_path), "--out", str(tmp_path / "out")]
+    status, text = lab_here(*command.split(), *where)
+    assert status == 1
+    assert f"{tmp_path / 'weir'}: Exec format error" in text
+
+
+def test_a_folder_that_cannot_be_written_is_named(lab_here: LabHere, tmp_path: Path) -> None:
+    put(lines("pool-ka"), tmp_path / "results")
+    (tmp_path / "file").touch()
+    place = str(tmp_path / "file" / "report")
+    status, text = lab_here("report", str(tmp_path / "results"), "--out", place)
+    assert (status, text) == (1, f"weir-lab: {place}: Not a directory")
 
 
 def test_a_missing_build_is_named(lab_here: LabHere, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -30,6 +31,7 @@ from weir_lab.report import terminal as terminals
 from weir_lab.report.chart import Chart, look
 from weir_lab.report.ticks import TICKS_MAX, PlainLog
 from weir_lab.rim.errors import LabError
+from weir_lab.rim.store import FILE
 
 PAGE_MAX = 1_500_000  # bytes
 
@@ -262,6 +264,30 @@ def test_a_damaged_record_ends_the_report_with_its_name(
     place = found[5] if len(path) == 1 else found[5][path[0]]
     place[path[-1]] = value
     with pytest.raises(LabError, match=re.escape(f"{found[5]['key']!r} is damaged: {said}")):
+        report_of(found, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((0, "plan", "seed"), "x"),
+        ((0, "plan", "users"), 5),
+        ((0, "machine", "command"), "weir-lab capacity pool --train-to many"),
+        ((5, "users"), 0),
+        ((5, "load", "doubts"), None),
+        ((5, "load", "percentiles_s"), []),
+        ((5, "lost"), [5]),
+    ],
+)
+def test_other_damage_ends_the_report_with_the_name_of_the_file(
+    path: tuple[int | str, ...], value: object, tmp_path: Path
+) -> None:
+    found = measured.lines("pool-ka")
+    place: Any = found
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    with pytest.raises(LabError, match=f"{FILE} is damaged, or of another version"):
         report_of(found, tmp_path)
 
 

@@ -2,6 +2,7 @@
 """The program `weir-lab`: its commands, and how it ends."""
 
 import signal
+import subprocess
 import sys
 from types import FrameType
 from typing import Annotated
@@ -63,11 +64,18 @@ def main() -> None:
     try:
         app()
     except InterruptedExperimentError as error:
-        console.print(f"weir-lab: {escape(str(error))}", highlight=False)
+        console.print(f"weir-lab: {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(130)
     except KeyboardInterrupt:
         console.print("weir-lab: interrupted")
         sys.exit(130)
-    except (LabError, BenchError) as error:
-        console.print(f"weir-lab: {escape(str(error))}", highlight=False)
+    except (LabError, BenchError, OSError, subprocess.SubprocessError) as error:
+        console.print(f"weir-lab: {escape(_words(error))}", highlight=False, soft_wrap=True)
         sys.exit(1)
+
+
+def _words(error: Exception) -> str:
+    """The error as a user reads it."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

@@ -306,7 +306,10 @@ def check(question: Question) -> None:
         raise LabError("--pid needs --url, the URL of that server")
     if question.think_s and question.generator == "ab":
         raise LabError("ab has no think time; use --generator load")
-    scheme = urlsplit(question.url).scheme
+    try:
+        scheme = urlsplit(question.url).scheme
+    except ValueError as error:  # of an IPv6 address
+        raise LabError(f"{question.url!r} is no URL: {error}") from error
     if question.url and scheme not in ("http", "https"):
         raise LabError(f"{question.url!r} is no URL that begins with http:// or https://")
     if question.tls and scheme == "http":

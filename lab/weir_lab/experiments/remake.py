@@ -146,13 +146,18 @@ def one(folder: Path) -> Report:
         raise LabError(
             f"{folder}: there is no report of {command!r} results, only of {', '.join(REMAKE)}"
         )
-    options = Options(
-        build=Path("build"),
-        out=folder,
-        seed=int(store.head["plan"].get("seed", 1)),
-        placement=placement(store),
-    )
-    return REMAKE[command](store, options)
+    try:
+        options = Options(
+            build=Path("build"),
+            out=folder,
+            seed=int(store.head["plan"].get("seed", 1)),
+            placement=placement(store),
+        )
+        return REMAKE[command](store, options)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise LabError(
+            f"{store.path} is damaged, or of another version of weir-lab: {error!r}"
+        ) from error
 
 
 def run(folder: Path) -> Report:
