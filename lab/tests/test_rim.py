@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: MIT
 """The output of generators, and stores that survive failures and interruptions."""
 
+import errno
 import json
+import os
 import re
 import resource
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from bench import process
 from weir_lab.experiments import parse, published
 from weir_lab.experiments.experiment import InterruptedExperimentError, Step, perform
-from weir_lab.rim import generators, machine
+from weir_lab.rim import generators, machine, runs
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.store import FILE, Store, open_store, read
 
@@ -201,6 +205,27 @@ def test_the_results_of_another_plan_are_not_mixed_in(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="--fresh"):
         new_store(tmp_path, users=[2])
     assert new_store(tmp_path, users=[2], fresh=True).records == {}
+
+
+def test_a_running_server_of_another_user_is_measured_without_its_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel tells anyone its CPU, but not its memory."""
+
+    def refuse(_pid: int) -> float:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(process, "memory_kib", refuse)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        record = runs.against(
+            generators.Load(url=url, users=1),
+            machine.Placement(server=None, generator=None),
+            os.getpid(),
+            lambda _load, _core, _pid: generators.parse_ab(AB, AB_TABLE, ["ab"], 0.5),
+        )
+    assert record["server_cpu_s"] > 0
+    assert record["memory_kib"] == 0
 
 
 def test_levels_are_lists_and_ranges() -> None:

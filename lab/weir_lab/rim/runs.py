@@ -313,7 +313,9 @@ def against(
         outcome = generate(load, placement.generator, pid)
         watch.stop()
         used_ns = process.cpu_ns(pid) - used_ns if pid else 0
-        memory_kib = process.memory_kib(pid) if pid else 0.0
+        memory_kib = 0.0
+        with suppress(PermissionError):  # the server has another user: only its CPU is known
+            memory_kib = process.memory_kib(pid) if pid else 0.0
     except OSError as error:
         raise GoneError(f"the server's process {pid} has ended") from error
     except LabError as error:
