@@ -66,6 +66,8 @@ def test_pictures_and_tables_are_beside_the_page(written: Path, report: pages.Re
     assert written.stat().st_size < PAGE_MAX
     text = (written.parent / "report.md").read_text()
     assert report.sections[0].headline.sentence in text
+    for fold in report.sections[0].folds:
+        assert all(words in text for words in (*fold.findings, *fold.text))
 
 
 def test_where_nothing_could_be_forecast_the_answer_is_what_was_measured(tmp_path: Path) -> None:

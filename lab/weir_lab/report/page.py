@@ -308,7 +308,7 @@ def headline_text(headline: Headline) -> list[str]:
 
 
 def as_text(report: Report) -> str:
-    """The answers and the tables for a terminal, in Markdown."""
+    """All words and tables of the page for a terminal, in Markdown."""
     lines = [f"# {report.title}", ""]
     if report.headline:
         lines += [*(f"- {line}" for line in headline_text(report.headline)), ""]
@@ -319,6 +319,7 @@ def as_text(report: Report) -> str:
         for fold in section.folds:
             lines += [f"### {fold.title}", ""]
             lines += [*(f"- {finding}" for finding in fold.findings), ""] if fold.findings else []
+            lines += [line for text in fold.text for line in (text, "")]
             lines += _table_lines(fold.tables)
     lines += [*report.notes, ""] if report.notes else []
     lines += ["## Environment", ""]
