@@ -286,6 +286,7 @@ def test_failed_requests_void_a_point_when_they_are_more_than_noise() -> None:
     known = Sweep(points=[kept], think_s=0.005, servers={SERVER: 1})
     assert why_void(known, replace(kept, failed=3)) == ""
     assert "3000 requests failed" in why_void(known, replace(kept, failed=3000))
+    assert why_void(known, replace(kept, answered=100, failed=1)) == "1 request failed"
 
 
 def test_a_late_generator_lengthens_the_think_time() -> None:

@@ -82,6 +82,13 @@ def test_where_nothing_could_be_forecast_the_answer_is_what_was_measured(tmp_pat
     assert "requests per second" in section.headline.sentence
 
 
+def test_one_held_out_level_is_no_range(tmp_path: Path) -> None:
+    found = measured.lines("pool-ka")
+    kept = [each for each in found if int(each.get("users") or 0) <= 25]
+    said = report_of(kept, tmp_path).sections[0].findings
+    assert any("from 1 to 20 users. At 25 users, which it had not seen, it was" in s for s in said)
+
+
 def test_an_interrupted_experiment_says_how_much_is_missing(tmp_path: Path) -> None:
     found = measured.lines("pool-ka")
     section = report_of(found[:50], tmp_path).sections[0]

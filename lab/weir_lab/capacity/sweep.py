@@ -194,7 +194,7 @@ def why_void(sweep: Sweep, point: Point) -> str:
     of the other points is void.
     """
     if point.failed > FAILED_MAX * (point.answered + point.failed):
-        return f"{point.failed} requests failed"
+        return "1 request failed" if point.failed == 1 else f"{point.failed} requests failed"
     if point.doubt:
         return point.doubt
     usual_s, scatter_s = _usual_gap_s(sweep)

@@ -232,15 +232,17 @@ def tested_findings(studied: Studied) -> list[str]:
         return [f"There is no forecast. {studied.found.refusal}"] if studied.found.refusal else []
     scored = studied.found.scores[RATE]
     mine, linear, constant = scored.forecast.mape, scored.linear, scored.constant
-    levels = studied.held_out.levels
+    training, held_out = (
+        f"{levels[0]:,} to {users_text(levels[-1])}" if len(levels) > 1 else users_text(levels[0])
+        for levels in (studied.found.training.levels, studied.held_out.levels)
+    )
     fifth = "It is met" if mine <= linear / FIFTH else "It is missed"
     if linear <= LINEAR_GOOD:
         fifth = f"It applies where linear regression is off by more than {LINEAR_GOOD:.0%}"
     worse = "met" if mine <= constant + WORSE_MAX else "missed"
     return [
-        f"The forecast is from {studied.found.training.levels[0]} to "
-        f"{studied.found.training.levels[-1]} users. At {levels[0]} to {levels[-1]} users, which "
-        f"it had not seen, it was off by {mine:.1%}.",
+        f"The forecast is from {training}. At {held_out}, which it had not seen, it was off by "
+        f"{mine:.1%}.",
         f"Linear regression was off by {linear:.1%}. To expect the throughput of the last training "
         f"level was off by {constant:.1%}.",
         f"Goal: at most a fifth of linear regression's error. {fifth}.",
