@@ -127,8 +127,10 @@ static void keep_url(struct reading *reading, struct span line)
     reading->kept_plain = plain;
 }
 
-bool program_control_url(struct program_master *master, char *out, size_t size)
+enum program_control_answer program_control_url(struct program_master *master, char *out,
+                                                size_t size)
 {
+    enum program_control_answer answer = PROGRAM_CONTROL_CUT;
     struct reading *reading = calloc(1, sizeof(*reading));
     FILE *text = fmemopen(out, size, "w");
     out[0] = '\0';
@@ -136,14 +138,14 @@ bool program_control_url(struct program_master *master, char *out, size_t size)
         send_request(master->fd, "status");
         reading->each = keep_url;
         reading->out = text;
-        (void)read_answer(master->fd, reading, STATUS_MS);
+        answer = read_answer(master->fd, reading, STATUS_MS);
     }
     if (text)
         (void)fclose(text);
     free(reading);
     close(master->fd);
     master->fd = -1;
-    return out[0] != '\0';
+    return answer;
 }
 
 /* ---- finding ---- */

@@ -23,15 +23,16 @@ struct program_master {
 int program_control_find(const char *command, const char *path, const char *pid,
                          struct program_master *ret_master);
 
-/* Writes the first address without TLS that the server listens on, as a URL; false when there is
- * none, or the server does not answer. Closes the connection. */
-bool program_control_url(struct program_master *master, char *out, size_t size);
-
 enum program_control_answer {
     PROGRAM_CONTROL_OK,
     PROGRAM_CONTROL_FAILED,
     PROGRAM_CONTROL_CUT /* the connection ended before the last line */
 };
+
+/* Writes the first address without TLS that the server listens on, as a URL; empty when there is
+ * none. Closes the connection. */
+enum program_control_answer program_control_url(struct program_master *master, char *out,
+                                                size_t size);
 
 /* Sends `request`, and waits for the result. Lines of the answer go to standard error. Progress
  * lines go there only when it is a terminal and a second has passed. Closes the connection. */

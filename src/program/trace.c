@@ -256,10 +256,14 @@ static int find_server(struct tracing *tracing)
     if (status != PROGRAM_OK)
         return status;
     live->pid = (int)tracing->master.pid;
-    if (program_control_url(&tracing->master, live->url, sizeof(live->url)))
+    const enum program_control_answer answer =
+        program_control_url(&tracing->master, live->url, sizeof(live->url));
+    if (live->url[0] != '\0')
         return PROGRAM_OK;
-    fprintf(stderr, "weir: process %d names no address, and `weir trace --live` needs one\n",
-            live->pid);
+    fprintf(stderr, "weir: process %d %s\n", live->pid,
+            answer == PROGRAM_CONTROL_CUT
+                ? "does not answer at its control socket; it may hang, or be ending"
+                : "names no address, and `weir trace --live` needs one");
     return PROGRAM_FAILED;
 }
 

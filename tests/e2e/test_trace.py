@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -536,6 +537,18 @@ def test_a_live_trace_over_http_2_and_tls(world: World, tmp_path: Path) -> None:
     finally:
         second.stop()
         off.stop()
+
+
+def test_a_live_trace_of_a_server_that_hangs_says_so(world: World) -> None:
+    stopped = world.start(str(world.top / "errors"), "--listen", f"unix:{world.place}/h")
+    try:
+        stopped.popen.send_signal(signal.SIGSTOP)
+        done = world.trace("--live", "/404.html", str(stopped.popen.pid))
+        assert done.returncode == 1
+        assert f"process {stopped.popen.pid} does not answer at its control socket" in done.stderr
+    finally:
+        stopped.popen.send_signal(signal.SIGCONT)
+        stopped.stop()
 
 
 def test_a_live_trace_selects_one_of_several_servers(world: World) -> None:
