@@ -310,6 +310,16 @@ def test_damaged_histograms_cost_only_their_picture(tmp_path: Path) -> None:
     assert "capacity-percentiles" not in names
 
 
+def test_void_runs_name_no_bottleneck(tmp_path: Path) -> None:
+    found = measured.lines("pool-ka")
+    for record in found[1:]:
+        record["load"]["failed"] = record["load"]["requests"]
+    (section,) = report_of(found, tmp_path).sections
+    assert "nothing is known" in section.headline.sentence
+    limit = next(fold for fold in section.folds if fold.title == "What is the limit?")
+    assert limit.findings[0] == "No measurement is valid, so the bottleneck is not known."
+
+
 def test_a_void_run_counts_in_neither_table_of_levels(tmp_path: Path) -> None:
     (section,) = report_of(measured.lines("percore-think"), tmp_path).sections
     tables = {table.name: table for fold in section.folds for table in fold.tables}

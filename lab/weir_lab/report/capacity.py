@@ -28,6 +28,7 @@ CONNECTS = (
     "Each request has a connection of its own here. The mean has the time to connect, percentiles "
     "do not have it."
 )
+NO_LIMIT = "No measurement is valid, so the bottleneck is not known."
 FIFTH = 5  # the goal: the forecast's error is this many times below linear regression's
 
 
@@ -331,7 +332,7 @@ def section(
             ),
             Fold(
                 title="What is the limit?",
-                findings=[bottleneck_sentence(known), *limit],
+                findings=[bottleneck_sentence(known) if studied.valid else NO_LIMIT, *limit],
                 pictures=[sweeps.utilisation(name, sweep)],
             ),
             Fold(
