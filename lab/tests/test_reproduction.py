@@ -118,6 +118,13 @@ def judged(gains: dict[str, float], noise: float, rounds: int, seed: int = 1) ->
     return reproduction.is_faster(pairs, "slower", "it is")[0].holds
 
 
+@pytest.mark.parametrize(("rounds", "said"), [(1, "; 1 round is"), (2, "; 2 rounds are")])
+def test_rounds_that_are_too_few_are_counted(rounds: int, said: str) -> None:
+    pairs = {"10": (series(2.0, 0.1, rounds, 1), series(1.0, 0.1, rounds, 2))}
+    seen = reproduction.is_faster(pairs, "slower", "it is")[0].seen
+    assert seen.endswith(f"{said} too few to show it")
+
+
 def test_a_statement_about_speed_is_shown_or_refuted_or_open() -> None:
     levels = ("10", "50", "100", "500", "1000")
     assert judged(dict.fromkeys(levels, 1.5), 0.02, 4) is True
@@ -159,10 +166,10 @@ def test_a_point_that_drifts_to_its_end_is_void() -> None:
     assert records.point(run(series=series[:5]), 0).doubt == ""
 
 
-def confirmed(whole: float, halved: float, demand_s: float = 1e-3) -> str:
-    """The sentence about three pairs of runs with these rates."""
+def confirmed(whole: float, halved: float, demand_s: float = 1e-3, count: int = 3) -> str:
+    """The sentence about so many pairs of runs with these rates."""
     pairs: dict[str, Record] = {}
-    for n in range(3):
+    for n in range(count):
         for key, rate in (("whole", whole), ("halved", halved)):
             pairs[f"{key}_{n}"] = run(60, rate=rate, mean_s=60 / rate, server_demand_s=demand_s)
     question = capacity.Question(server="epoll", users=(1, 60), train_to=1)
@@ -175,6 +182,8 @@ def test_halving_confirms_the_cpu_only_where_throughput_falls_as_predicted() -> 
     assert "not the limit" in confirmed(1000, 990)
     assert "more than its share" in confirmed(1000, 300)
     assert "busy for 20%, is not the limit" in confirmed(1000, 990, demand_s=2e-4)
+    assert "(50% to 50% in 3 pairs)" in confirmed(1000, 500)
+    assert "50% of its throughput (1 pair)." in confirmed(1000, 500, count=1)
 
 
 def test_a_halving_that_failed_gives_its_reason() -> None:

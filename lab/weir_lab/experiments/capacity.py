@@ -279,10 +279,9 @@ def confirmation(store: Store, question: Question, placement: Placement) -> str:
     used = fmean(whole.utilisation(p, SERVER) for p in whole.points)
     parts = [half["load"]["rate"] / all_of_it["load"]["rate"] for half, all_of_it in pairs]
     part = float(np.median(parts))
-    text = (
-        f"With half of its CPU the server has {part:.0%} of its throughput "
-        f"({min(parts):.0%} to {max(parts):.0%} in {len(parts)} pairs)"
-    )
+    scatter = f"{min(parts):.0%} to {max(parts):.0%} in {len(parts)} pairs"
+    scatter = "1 pair" if len(parts) == 1 else scatter
+    text = f"With half of its CPU the server has {part:.0%} of its throughput ({scatter})"
     if used < IDLE_MAX:
         return f"{text}. The CPU, busy for {used:.0%}, is not the limit at this load."
     expected = min(1.0, 0.5 / used)

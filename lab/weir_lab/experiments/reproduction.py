@@ -190,7 +190,8 @@ def is_faster(
     if whole is None:
         return Check(reported=reported, holds=None, seen="not measured"), None
     if whole.rounds < ROUNDS_MIN:
-        seen = f"{what} {whole.value:.2f} times; {whole.rounds} rounds are too few to show it"
+        rounds = "1 round is" if whole.rounds == 1 else f"{whole.rounds} rounds are"
+        seen = f"{what} {whole.value:.2f} times; {rounds} too few to show it"
         return Check(reported=reported, holds=None, seen=seen), whole
     seen = f"{what} {whole.value:.2f} times ({whole.low:.2f} to {whole.high:.2f})"
     levels = {
