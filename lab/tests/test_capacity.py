@@ -305,7 +305,8 @@ def test_the_cpu_of_the_warm_up_is_not_that_of_the_measured_requests(
     demand_s: float, warmup_s: float
 ) -> None:
     """100 requests a second of 50 us each. `weir load` sees no tick of the CPU in 100 of them."""
-    load = {"requests": 100, "seconds": 1.0, "warmup_s": warmup_s, "rate": 100.0, "mean_s": 1e-3}
+    load: dict[str, object] = {"requests": 100, "seconds": 1.0, "warmup_s": warmup_s}
+    load |= {"rate": 100.0, "mean_s": 1e-3}
     load |= {"percentiles_s": {}, "generator_cpu_s": 0.01, "failed": 0, "doubts": []}
     load |= {"server_demand_s": demand_s, "judged": True}
     run = {"users": 10, "server_cpu_s": 100 * 5e-5 * (1 + warmup_s), "load": load}

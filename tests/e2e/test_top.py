@@ -251,7 +251,7 @@ def test_a_terminal_that_does_not_block_gets_whole_pictures(epoll: Server) -> No
     ours, its = pty.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     os.set_blocking(its, False)
-    words = [WEIR, "top", "--interval", "60s", str(epoll.master.pid)]
+    words = [str(WEIR), "top", "--interval", "60s", str(epoll.master.pid)]
     environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
     popen = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=environment)
     shown = b""
