@@ -18,11 +18,12 @@ enum { APART_MS = 200 };
 
 #define INTERVAL_LEAST_NS (100 * DURATION_MS)
 #define INTERVAL_MOST_NS  (3600 * DURATION_SECOND)
+#define INTERVAL_NS       (2 * DURATION_SECOND) /* unless another one is named */
 
 struct stats_options {
     bool json, prometheus, openmetrics, explain;
     bool diff, watch, check, ignore_warnings, list;
-    uint64_t interval_ns;
+    uint64_t interval_ns; /* 0: INTERVAL_NS */
     struct option_list pid;
 };
 
@@ -86,6 +87,10 @@ static bool check_options(const struct stats_options *o)
                                "no PID");
     if (o->diff && (forms > 0 || o->explain))
         return refuse_together("--diff prints a table of changes; leave out the other form");
+    if (o->explain && forms > 0)
+        return refuse_together("--explain prints text, and takes none of the forms for programs");
+    if (o->interval_ns > 0 && !o->diff && !o->watch)
+        return refuse_together("--interval belongs to --diff and --watch");
     if (o->watch && o->prometheus + o->openmetrics > 0)
         return refuse_together("--watch prints tables, or with --json one object a line");
     if (o->ignore_warnings && !o->check)
@@ -223,11 +228,13 @@ static int report_unchecked(enum program_instance_found found)
 static int run_stats(void *given, const char *const *words)
 {
     (void)words;
-    const struct stats_options *options = given;
+    struct stats_options *options = given;
     struct readings readings = { 0 };
     struct stats_snapshot *snapshot;
     if (!check_options(options))
         return options->check ? (int)VIEW_CHECK_UNKNOWN : PROGRAM_USAGE;
+    if (options->interval_ns == 0)
+        options->interval_ns = INTERVAL_NS;
     if (options->list)
         return program_instance_list(stdout) > 0 ? PROGRAM_OK : PROGRAM_FAILED;
     enum program_instance_found found = program_instance_find(
@@ -265,6 +272,5 @@ const struct program_command program_stats = {
             "  weir stats --diff --interval 10s     what happens in ten seconds\n"
             "  weir stats --json 4711               the one with this process id, as JSON\n",
     .size = sizeof(struct stats_options),
-    .defaults = &(const struct stats_options){ .interval_ns = 2 * DURATION_SECOND },
     .run = run_stats,
 };

@@ -163,6 +163,8 @@ def test_models_are_listed_one_per_line() -> None:
         (["stats", "--watch", "--prometheus"], "--watch prints tables"),
         (["stats", "--list", "1"], "--list prints a table of servers"),
         (["stats", "--ignore-warnings"], "--ignore-warnings belongs to --check"),
+        (["stats", "--json", "--explain"], "--explain prints text"),
+        (["stats", "--interval", "5s"], "--interval belongs to --diff and --watch"),
         (["top", "--interval"], "--interval needs a value: --interval TIME"),
         (["top", "--interval", "2"], "--interval: `2` has no unit; write 2s"),
         (["top", "--interval", "61s"], "--interval: `61s` is not a time from 100 ms to 60.0 s"),
