@@ -23,6 +23,7 @@ from measured import lines, put
 from waiting import LIMIT_S, pausing, processes, wait_until
 from weir_lab import cli
 from weir_lab.experiments import remake
+from weir_lab.experiments.experiment import announce
 from weir_lab.report.page import prose
 
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -295,6 +296,22 @@ def test_a_folder_that_cannot_be_written_is_named(lab_here: LabHere, tmp_path: P
     (tmp_path / "file").touch()
     place = str(tmp_path / "file" / "report")
     status, text = lab_here("report", str(tmp_path / "results"), "--out", place)
+    assert (status, text) == (1, f"weir-lab: {place}: Not a directory")
+
+
+def test_square_brackets_in_a_path_are_printed(
+    lab_here: LabHere, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(lines("pool-ka"), tmp_path / "results")
+    place = tmp_path / "of [new] and [" / "old]"
+    command = [str(LAB), "report", str(tmp_path / "results"), "--out", str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str(place / "report.html")
+    announce(f"results in {place}")
+    assert capsys.readouterr().err == f"results in {place}\n"
+    (tmp_path / "file [").touch()
+    place = tmp_path / "file [" / "x]"
+    status, text = lab_here("report", str(tmp_path / "results"), "--out", str(place))
     assert (status, text) == (1, f"weir-lab: {place}: Not a directory")
 
 

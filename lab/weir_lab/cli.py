@@ -8,7 +8,6 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from bench.process import BenchError
 from weir_lab import __version__
@@ -27,7 +26,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        out.print(f"weir-lab {__version__}", highlight=False)
+        out.print(f"weir-lab {__version__}")
         raise typer.Exit
 
 
@@ -64,13 +63,13 @@ def main() -> None:
     try:
         app()
     except InterruptedExperimentError as error:
-        console.print(f"weir-lab: {escape(str(error))}", highlight=False, soft_wrap=True)
+        console.print(f"weir-lab: {error}", soft_wrap=True)
         sys.exit(130)
     except KeyboardInterrupt:
         console.print("weir-lab: interrupted")
         sys.exit(130)
     except (LabError, BenchError, OSError, subprocess.SubprocessError) as error:
-        console.print(f"weir-lab: {escape(_words(error))}", highlight=False, soft_wrap=True)
+        console.print(f"weir-lab: {_words(error)}", soft_wrap=True)
         sys.exit(1)
 
 

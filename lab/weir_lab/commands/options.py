@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from weir_lab.commands.typed import option
-from weir_lab.experiments.experiment import Options, console, out
+from weir_lab.experiments.experiment import Options, announce, out
 from weir_lab.report import distribution, terminal
 from weir_lab.report.page import Report, write
 from weir_lab.rim import machine
@@ -86,16 +86,16 @@ def finish(report: Report, folder: Path, *, show: bool = False) -> None:
     page = write(report, folder)
     terminal.show(report, out)
     if not distribution.READS_HISTOGRAMS:
-        console.print(
+        announce(
             "The report has no picture of all percentiles. `pip install hdrhistogram` adds it."
         )
     if show:
         open_page(page)
-    out.print(str(page.resolve()), highlight=False, soft_wrap=True)
+    out.print(str(page.resolve()), soft_wrap=True)
 
 
 def open_page(page: Path) -> None:
     """Opens the page in the browser; a machine without a desktop gets a sentence instead."""
     has_desktop = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
     if not has_desktop or not webbrowser.open(page.resolve().as_uri()):
-        console.print("No browser was found here. Open the file below in a browser.")
+        announce("No browser was found here. Open the file below in a browser.")

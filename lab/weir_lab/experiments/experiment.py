@@ -37,8 +37,9 @@ from weir_lab.rim.store import Record, Store, open_store
 
 FAILURES_MAX = 3  # in a row; then the experiment ends
 
-console = Console(stderr=True)
-out = Console()
+# Square brackets in a path or an address are no markup.
+console = Console(stderr=True, markup=False, highlight=False)
+out = Console(markup=False, highlight=False)
 
 # Ctrl-C sets this and raises. An exception inside a destructor would be lost.
 stop_asked = threading.Event()
@@ -103,9 +104,9 @@ def store_for(options: Options, plan: dict[str, Any], generator: str) -> Store:
 
 
 def announce(text: str) -> None:
-    """Says something before a long measurement, on standard error."""
+    """Says something on standard error: in a pipe as one line, and nothing if the text is empty."""
     if text:
-        console.print(text, highlight=False)
+        console.print(text, soft_wrap=not console.is_terminal)
 
 
 def minutes(seconds: float) -> str:
@@ -142,11 +143,9 @@ def perform(store: Store, steps: Sequence[Step], what: str, *, then_s: float = 0
     """
     left = [step for step in steps if not store.has(step.key)]
     if len(left) < len(steps):
-        console.print(
-            f"{what}: {len(steps) - len(left)} of {len(steps)} points are measured already"
-        )
+        announce(f"{what}: {len(steps) - len(left)} of {len(steps)} points are measured already")
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
@@ -192,7 +191,7 @@ def _measure(
             failed += 1
             if isinstance(error, GoneError) or (failed == FAILURES_MAX and number + 1 < len(left)):
                 raise LabError(f"{error}; {_kept(store, steps)}") from error
-            console.print(f"[bold]{step.key}[/bold]: {error}", highlight=False)
+            announce(f"{step.key}: {error}")
         progress.advance(task, step.seconds)
 
 

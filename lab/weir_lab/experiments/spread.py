@@ -18,7 +18,7 @@ from weir_lab.experiments import parse, sweeping
 from weir_lab.experiments.experiment import (
     Options,
     Step,
-    console,
+    announce,
     environment,
     failures,
     perform,
@@ -132,7 +132,7 @@ def run(options: Options, question: Question) -> tuple[Report, int]:
         hosts = fleet.hosts()
         notes = fleet.notes
         for note in (*notes, *_shared(hosts)):
-            console.print(note, highlight=False)
+            announce(note)
         command = Command(question=question, weir=weir, folder=options.out, fleet=fleet)
         perform(store, list(_steps(command, options.seed)), f"load from {len(hosts)} hosts")
         notes = [*fleet.notes, *_shared(hosts)]

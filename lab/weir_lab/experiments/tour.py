@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from weir_lab.experiments import capacity, compare, parse, reproduce, reproduction, sync
-from weir_lab.experiments.experiment import Options, console
+from weir_lab.experiments.experiment import Options, announce
 from weir_lab.report.page import Headline, Report, Section, write
 from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
@@ -61,7 +61,7 @@ def run(options: Options, *, tiny: bool = False) -> Report:
         except LabError as error:
             if type(error) is not LabError:
                 raise
-            console.print(f"{name} is left out: {error}", highlight=False)
+            announce(f"{name} is left out: {error}")
             left_out.append(f"{name} is left out: {error}")
             continue
         # Each experiment has a report of its own beside its results, too.

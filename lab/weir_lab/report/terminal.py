@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
-from rich.markup import escape
 
 from weir_lab.report.chart import Picture, Row
 from weir_lab.report.page import Headline, Report, headline_text
@@ -93,7 +92,9 @@ def show(report: Report, console: Console) -> None:
     """Prints the answer; only a terminal gets the plot, bold letters and colours."""
 
     def put(text: str, style: str = "") -> None:
-        console.print(escape(text), style=style, highlight=False, soft_wrap=not console.is_terminal)
+        console.print(
+            text, style=style, markup=False, highlight=False, soft_wrap=not console.is_terminal
+        )
 
     own = [report.headline] if report.headline else []
     several = bool(own) or len(report.sections) > 1
