@@ -69,7 +69,7 @@ static void uses_the_defaults(void **state)
     assert_int_equal(config->header_timeout_ns, UINT64_C(10000000000));
     assert_int_equal(config->body_timeout_ns, UINT64_C(30000000000));
     assert_int_equal(config->idle_timeout_ns, UINT64_C(65000000000));
-    assert_int_equal(config->send_timeout_ns, UINT64_C(30000000000));
+    assert_int_equal(config->send_timeout_ns, UINT64_C(60000000000));
     assert_int_equal(config->drain_timeout_ns, UINT64_C(30000000000));
     assert_null(config->congestion);
     assert_string_equal(config->pool_policy, "park");
