@@ -10,6 +10,12 @@ _weir()
     local -a words=()
     COMPREPLY=()
     [[ $command == -* || -d $command ]] && command=serve
+    # bash takes --model=percore for three words.
+    if [[ $current == = ]]; then
+        current=
+    elif [[ $previous == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
     if [[ $previous == --model ]]; then
         mapfile -t words < <(weir models 2>/dev/null | sed -n '/^$/q; s/ .*//p'
             echo auto)

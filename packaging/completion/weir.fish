@@ -20,7 +20,7 @@ function __weir_options
 end
 
 function __weir_values
-    set -l option (commandline -opc)[-1]
+    set -l option $argv[1]
     if test "$option" = --model
         weir models 2>/dev/null | sed -n '/^$/q; s/ .*//p'
         echo auto
@@ -30,7 +30,14 @@ function __weir_values
     end
 end
 
+function __weir_joined
+    set -l option (string split -m 1 = -- (commandline -ct))[1]
+    __weir_values $option | sed "s/^/$option=/"
+end
+
 complete -c weir -n __fish_use_subcommand -a '(__weir_commands)'
 complete -c weir -n '__fish_seen_subcommand_from help' -f -a '(__weir_commands)'
 complete -c weir -n 'string match -q -- "-*" (commandline -ct)' -a '(__weir_options)'
-complete -c weir -n 'not string match -q -- "-*" (commandline -ct)' -a '(__weir_values)'
+complete -c weir -n 'string match -q -- "--*=*" (commandline -ct)' -a '(__weir_joined)'
+complete -c weir -n 'not string match -q -- "-*" (commandline -ct)' \
+    -a '(__weir_values (commandline -opc)[-1])'

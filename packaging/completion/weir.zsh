@@ -7,6 +7,10 @@
 local command=$words[2] previous=$words[CURRENT-1]
 local -a found
 [[ $command == -* || -d $command ]] && command=serve
+if [[ $PREFIX == --*=* ]]; then
+    previous=${PREFIX%%=*}
+    compset -P '*='
+fi
 if [[ $previous == --model ]]; then
     found=(${(f)"$(weir models 2>/dev/null | sed -n '/^$/q; s/ .*//p')"} auto)
 elif [[ $PREFIX == -* ]]; then

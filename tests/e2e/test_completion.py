@@ -38,11 +38,14 @@ def functions(place: Path, shell: str) -> list[Path]:
 
 
 def bash(line: str, place: Path) -> set[str]:
-    words = line.split(" ")
+    words = line.replace("=", " = ").split(" ")  # bash takes the sign for a word
+    if line.endswith("="):
+        words.pop()
+    typed = " ".join(words) + ("" if words[-1] else " ''")
     script = "\n".join(
         [
             *(f"source {file}" for file in functions(place, "bash")),
-            f"COMP_WORDS=({line} {'' if words[-1] else chr(39) * 2}) COMP_CWORD={len(words) - 1}",
+            f"COMP_WORDS=({typed}) COMP_CWORD={len(words) - 1}",
             f"_{words[0].replace('-', '_')} 2> /dev/null",  # compopt works at a prompt only
             'printf "%s\\n" "${COMPREPLY[@]}"',
         ]
@@ -151,11 +154,15 @@ def test_a_dash_offers_each_option_of_the_command(complete: Complete, command: s
         ("weir . --tls-policy ", {"intermediate", "modern"}),
         ("weir check --cache-policy si", {"sieve"}),
         ("weir --listing o", {"on", "off"}),
+        ("weir serve --model=perc", {"percore"}),
+        ("weir . --tls-policy=", {"intermediate", "modern"}),
         ("weir load --tls ", {"resume", "full"}),
     ],
 )
 def test_what_is_typed_is_completed(complete: Complete, typed: str, offered: set[str]) -> None:
-    assert complete(typed) - {"own.conf"} == offered
+    before = typed.partition("=")[0] + "="  # fish offers the whole word
+    given = {each.removeprefix(before.rpartition(" ")[2]) for each in complete(typed)}
+    assert given - {"own.conf"} == offered
 
 
 def test_the_models_are_offered_for_the_option(complete: Complete) -> None:
