@@ -24,6 +24,7 @@ from waiting import LIMIT_S, pausing, processes, wait_until
 from weir_lab import cli
 from weir_lab.experiments import remake
 from weir_lab.experiments.experiment import announce
+from weir_lab.report.capacity import NO_LIMIT
 from weir_lab.report.page import prose
 
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -233,7 +234,7 @@ def test_capacity_answers_or_refuses(tmp_path: Path) -> None:
     )
     text = check_whole(done, folder)
     assert "Saturates at N*" in text
-    assert "The bottleneck is the" in text
+    assert "The bottleneck is the" in text or NO_LIMIT in text  # a busy machine measures nothing
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,11 @@ static int be_successor(const char *how)
         return 15;
     if (strcmp(how, "hang") == 0)
         pause();
-    if (strcmp(how, "tidy") == 0 || strcmp(how, "stubborn") == 0)
-        return wait_for_signals(in.ready_fd, strcmp(how, "tidy") == 0);
+    if (strcmp(how, "tidy") == 0 || strcmp(how, "stubborn") == 0) {
+        const int status = wait_for_signals(in.ready_fd, strcmp(how, "tidy") == 0);
+        server_inherited_free(&in);
+        return status;
+    }
     if (strcmp(how, "orphan") == 0 && fork() == 0) {
         struct pollfd reader = { .fd = in.ready_fd }; /* until the test closes its end */
         (void)poll(&reader, 1, -1);
