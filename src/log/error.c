@@ -14,6 +14,7 @@
 #include "log/message.h"
 #include "log/tail.h"
 #include "os/clock.h"
+#include "os/file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -132,14 +133,23 @@ static size_t put_prefix(char *out, size_t size, enum log_level level)
     return (size_t)len;
 }
 
+/* Another process can fill a pipe after poll(2). */
+static bool can_fill(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
 /* Writes a line, which begins with a newline. That newline is written only when the line before
  * is unfinished (*is_torn, which becomes the state of this line). */
 static bool write_after(int fd, const char *line, size_t len, bool *is_torn)
 {
     const size_t skipped = *is_torn ? 0 : 1;
+    const bool now = can_fill(fd);
     ssize_t written;
     do {
-        written = write(fd, line + skipped, len - skipped);
+        written = now ? os_file_write_now(fd, line + skipped, len - skipped)
+                      : write(fd, line + skipped, len - skipped);
     } while (written < 0 && errno == EINTR);
     const bool whole = written == (ssize_t)(len - skipped);
     *is_torn = !whole && (written > 0 || *is_torn);

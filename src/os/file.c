@@ -367,6 +367,14 @@ int os_file_may_write(const char *path)
     return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : -errno;
 }
 
+ssize_t os_file_write_now(int fd, const char *bytes, size_t len)
+{
+    const struct iovec piece = { (void *)(uintptr_t)bytes, len };
+    const ssize_t written = pwritev2(fd, &piece, 1, -1, RWF_NOWAIT);
+    return written < 0 && (errno == EOPNOTSUPP || errno == ENOSYS) ? write(fd, bytes, len)
+                                                                   : written;
+}
+
 void os_file_close(int fd)
 {
     if (fd >= 0)

@@ -94,5 +94,9 @@ MUST_USE int os_file_read_at(int fd, char *bytes, size_t len, uint64_t offset);
  * say. */
 MUST_USE int os_file_read_cached(int fd, char *bytes, size_t len, uint64_t offset);
 
+/* write(2) that does not wait for space, in a pipe or a socket that other processes share: -1 with
+ * EAGAIN. Old kernels, FIFOs and terminals know no such call. There it is write(2). */
+ssize_t os_file_write_now(int fd, const char *bytes, size_t len);
+
 /* Closes, ignoring EINTR (the descriptor is gone either way). -1 is allowed. */
 void os_file_close(int fd);

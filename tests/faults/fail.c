@@ -297,6 +297,24 @@ __attribute__((visibility("default"))) ssize_t fail_writev(int fd, const struct 
     return syscall(SYS_writev, fd, pieces, count);
 }
 
+#define POSITIONED_WRITE(name) \
+    ssize_t fail_##name(int fd, const struct iovec *pieces, int count, off_t at, \
+                        int flags) __asm__(#name); \
+    __attribute__((visibility("default"))) \
+    ssize_t fail_##name(int fd, const struct iovec *pieces, int count, off_t at, int flags) \
+    { \
+        struct iovec half[PIECES_MAX]; \
+        int error = failure_of_write(fd); \
+        if (error > 0) \
+            return fail(error); \
+        if (error == FEW) \
+            count = halve(pieces, count, half); \
+        return syscall(SYS_pwritev2, fd, error == FEW ? half : pieces, count, at, 0, flags); \
+    }
+
+POSITIONED_WRITE(pwritev2)
+POSITIONED_WRITE(pwritev64v2)
+
 ssize_t fail_sendmsg(int fd, const struct msghdr *message, int flags) __asm__("sendmsg");
 __attribute__((visibility("default"))) ssize_t fail_sendmsg(int fd, const struct msghdr *message,
                                                             int flags)

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <regex.h>
 #include <signal.h>
@@ -25,6 +26,19 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static int filled = -1; /* another process fills this pipe after each poll */
+
+int poll(struct pollfd *ends, nfds_t count, int timeout_ms)
+{
+    const struct timespec time = { .tv_sec = timeout_ms / 1000,
+                                   .tv_nsec = timeout_ms % 1000 * 1000000L };
+    const int ready = ppoll(ends, count, timeout_ms < 0 ? NULL : &time, NULL);
+    static const char filler[4096];
+    while (filled >= 0 && write(filled, filler, sizeof(filler)) > 0)
+        continue;
+    return ready;
+}
 
 static char directory[] = P_tmpdir "/weir-error-XXXXXX";
 static char path[64];
@@ -302,6 +316,36 @@ static void a_full_pipe_loses_lines_and_reports_how_many(void **state)
     assert_int_equal(close(saved), 0);
 }
 
+static void a_pipe_that_another_process_fills_meanwhile_does_not_block(void **state)
+{
+    (void)state;
+    int ends[2];
+    char other_end[32];
+    const int saved = dup(STDERR_FILENO);
+    assert_true(saved >= 0);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    (void)snprintf(other_end, sizeof(other_end), "/proc/self/fd/%d", ends[1]);
+    const bool moved = dup2(ends[1], STDERR_FILENO) == STDERR_FILENO;
+    filled = open(other_end, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    (void)alarm(20); /* a write that waits has no other end */
+    log_error(LOG_INFO, "lost");
+    (void)alarm(0);
+    const bool emptied = close(filled) == 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
+    filled = -1;
+    while (read(ends[0], text, sizeof(text)) > 0)
+        continue;
+    log_error(LOG_INFO, "heard");
+    const bool restored = dup2(saved, STDERR_FILENO) == STDERR_FILENO;
+    assert_true(moved && restored && emptied);
+    const ssize_t got = read(ends[0], text, sizeof(text) - 1);
+    assert_true(got > 0);
+    text[got] = '\0';
+    assert_matches("heard \\(lines lost before this: 1\\)\n$");
+    assert_int_equal(close(ends[0]), 0);
+    assert_int_equal(close(ends[1]), 0);
+    assert_int_equal(close(saved), 0);
+}
+
 enum { THREADS = 4, LINES = 200 };
 
 static void *say_much(void *argument)
@@ -370,6 +414,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(errors_can_be_diverted_to_the_caller, open_log, close_log),
         cmocka_unit_test_teardown(lines_go_to_standard_error_without_a_file, close_log),
         cmocka_unit_test_teardown(a_full_pipe_loses_lines_and_reports_how_many, close_log),
+        cmocka_unit_test_teardown(a_pipe_that_another_process_fills_meanwhile_does_not_block,
+                                  close_log),
         cmocka_unit_test_setup_teardown(lines_of_several_threads_stay_whole, open_log, close_log),
         cmocka_unit_test_setup_teardown(a_line_torn_by_another_process_takes_no_line_with_it,
                                         open_log, close_log),
