@@ -238,6 +238,7 @@ static unsigned claim_left(const struct stats_segment *segment, bool for_master)
     return STATS_ARENA_NONE;
 }
 
+/* Files of masters that have died are skipped, and their records become part of the head, too. */
 static unsigned claim_new(struct stats_segment *segment, bool for_master)
 {
     struct stats_header *header = segment->header;
@@ -249,8 +250,8 @@ static unsigned claim_new(struct stats_segment *segment, bool for_master)
     if (rc == 0)
         rc = stats_arena_allocate(segment->head_fd,
                                   offsetof(struct stats_header, arena) +
-                                      arena * sizeof(header->arena[0]),
-                                  sizeof(header->arena[0]));
+                                      count * sizeof(header->arena[0]),
+                                  (arena + 1 - count) * sizeof(header->arena[0]));
     if (rc < 0)
         return STATS_ARENA_NONE;
     header->arena[arena].of_masters = for_master;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +86,31 @@ static void serve(unsigned accepted, unsigned closed)
     stats_writer_record(&writer, &row->latency, 12345, 1);
     if (accepted == closed)
         stats_writer_close(&writer);
+}
+
+/* What a master leaves that dies when it has made the file. */
+static void leave_files(unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%u", i);
+        int fd = openat(segment.folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(close(fd), 0);
+    }
+}
+
+/* A hole would end the master with SIGBUS, when there is no memory for it. */
+static void the_records_of_skipped_files_have_memory(void **state)
+{
+    (void)state;
+    const uint32_t first = atomic_load(&segment.header->arena_count);
+    leave_files(first, 1000);
+    unsigned arena = stats_arena_claim(&segment, false);
+    assert_int_equal(arena, first + 1000);
+    struct stat head;
+    assert_int_equal(fstat(segment.head_fd, &head), 0);
+    assert_true((size_t)head.st_blocks * 512 >= offsetof(struct stats_header, arena[arena + 1]));
 }
 
 static void serve_one_of_three(void)
@@ -510,6 +536,7 @@ static void an_impossible_number_of_open_connections_is_not_believed(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_SEGMENT(the_records_of_skipped_files_have_memory),
         WITH_SEGMENT(a_worker_can_write_nothing_but_its_arena),
         WITH_SEGMENT(the_statistics_page_can_write_nothing),
         WITH_SEGMENT(the_master_ends_what_a_dead_worker_had_open),
