@@ -351,6 +351,13 @@ bool server_management_has_successor(struct server_management *management)
     return false;
 }
 
+bool server_management_is_first_stop(struct server_management *management)
+{
+    const bool first = management->handed_over && !management->stop_asked;
+    management->stop_asked = true;
+    return first;
+}
+
 void server_management_rotated(struct server_management *management)
 {
     /* A successor that starts may have opened the old files, and cannot take signals yet. */

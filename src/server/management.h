@@ -36,6 +36,7 @@ struct server_management {
     uint64_t watchdog_due_ns;       /* next message for the watchdog of the service manager */
     uint64_t progress_due_ns;       /* next progress line for clients that wait for a stop */
     bool handed_over;               /* a successor serves, and this process only drains */
+    bool stop_asked;                /* since then */
     bool rotates_successor;         /* the logs were opened again while it started */
 };
 
@@ -91,6 +92,10 @@ bool server_management_is_upgrading(const struct server_management *management);
 /* Whether the successor has just begun to serve: from now on this process only drains. Call it
  * before children are reaped. */
 bool server_management_has_successor(struct server_management *management);
+
+/* Whether a request to stop is the first one since a successor serves. The drain that it asks for
+ * is under way already. */
+bool server_management_is_first_stop(struct server_management *management);
 
 /* The logs were opened again. A predecessor that still drains does the same, and so does a
  * successor, once it serves: the operator does not know their ids. */

@@ -22,6 +22,7 @@ from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import WEIR, Process, Server
 from tests.e2e.sockets import unix_sockets
+from tests.e2e.test_stopping import BIG, begin_download
 from tests.e2e.wire import connect
 from tests.waiting import LIMIT_S, wait_until
 
@@ -435,3 +436,23 @@ def test_passed_sockets_are_handed_over_and_their_files_stay(
             os.kill(new.pid, signal.SIGTERM)
             wait_for_end([new])
             assert path.exists()
+
+
+def test_the_first_stop_of_both_masters_cuts_no_download(
+    server: ServerFactory, binary: Path, site: Path, successors: list[Process]
+) -> None:
+    running = server("--drain-timeout", "10m", weir=binary)
+    download = begin_download(running, site)
+    try:
+        running.signal(signal.SIGUSR2)
+        new = started(running, 1)
+        successors.append(new)
+        said(running, " serves; this one finishes its connections")
+        for pid in (running.popen.pid, new.pid):  # as a service manager does
+            os.kill(pid, signal.SIGTERM)
+        said(running, "stopping: ", 3)  # for the successor, and one for each signal
+        assert len(download.read_to_end()) > BIG
+    finally:
+        download.close()
+    assert running.wait() == 0
+    wait_for_end([new])
