@@ -132,6 +132,30 @@ int server_control_open(struct server_control **ret_control, const char *where, 
     return 0;
 }
 
+/* ---- the file ---- */
+
+static bool is_lost(const struct server_control *control)
+{
+    struct stat file;
+    return control->fd >= 0 && lstat(control->path, &file) < 0 && errno == ENOENT;
+}
+
+void server_control_renew(struct server_control *control)
+{
+    if (!control || !is_lost(control))
+        return;
+    int rc = control->automatic ? find_path(control, "auto") : 0;
+    const int fd = rc < 0 ? rc : listen_at(control->path);
+    if (fd < 0) {
+        log_error(LOG_WARNING, "cannot open the control socket %s again: %s", control->path,
+                  os_socket_reason(fd));
+        return;
+    }
+    close(control->fd);
+    control->fd = fd;
+    control->file = os_socket_file_at(control->path);
+}
+
 /* ---- clients ---- */
 
 static void close_client(struct server_control_client *client)
@@ -409,7 +433,7 @@ void server_control_keep(struct server_control *control)
 
 int server_control_listener(const struct server_control *control)
 {
-    return control && !control->automatic ? control->fd : -1;
+    return control && !control->automatic && !is_lost(control) ? control->fd : -1;
 }
 
 /* ---- the end ---- */

@@ -47,6 +47,10 @@ MUST_USE int server_control_open(struct server_control **ret_control, const char
                                  int inherited_fd, const struct server_control_command *commands,
                                  void *context, char *ret_path);
 
+/* Listens again if the socket's file was removed, so that no client reaches the server. A failure
+ * is only logged. Accepts NULL. */
+void server_control_renew(struct server_control *control);
+
 /* Fills at most SERVER_CONTROL_POLL elements for poll; returns how many. NULL: 0. */
 size_t server_control_poll(const struct server_control *control, struct pollfd *ends);
 
@@ -81,8 +85,8 @@ void server_control_continue(struct server_control *control);
  * its file stays at the end. Accepts NULL. */
 void server_control_keep(struct server_control *control);
 
-/* The listening socket if its path is fixed, so that a successor has to use the same socket;
- * else -1. Accepts NULL. */
+/* The listening socket if its path is fixed, so that a successor has to use the same socket; else,
+ * and if its file was removed, -1. Accepts NULL. */
 int server_control_listener(const struct server_control *control);
 
 /* A successor answers from now on: closes the listening socket and serves the present clients to

@@ -223,6 +223,7 @@ void server_management_serving(struct server_management *management,
 
 void server_management_reloading(struct server_management *management)
 {
+    server_control_renew(management->control);
     int rc = os_notify_reloading(&management->notify);
     if (rc < 0)
         log_error(LOG_WARNING, "cannot report the reload to the service manager: %s",

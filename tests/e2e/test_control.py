@@ -333,3 +333,23 @@ def test_idle_control_clients_delay_neither_requests_nor_reloads(
     finally:
         for client in idle:
             client.close()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_reload_makes_a_control_socket_whose_file_was_removed(
+    server: ServerFactory, place: Place, named: bool
+) -> None:
+    path = place.folder / "named.sock"
+    running = server(*(("--control", str(path)) if named else ()), environment=place.environment)
+    path = path if named else place.socket_of(running)
+    target = ("--control", str(path)) if named else ()
+    path.unlink()
+    assert place.weir("reload", *target).returncode == 1
+    running.signal(signal.SIGHUP)
+    wait_until(lambda: "reloaded" in running.messages(), running.messages)
+    inode = path.stat().st_ino
+    assert place.weir("reload", *target).returncode == 0
+    assert path.stat().st_ino == inode
+    assert place.weir("stop", *target).returncode == 0
+    assert running.wait() == 0
+    assert not path.exists()
