@@ -192,6 +192,13 @@ static int print_repeatedly(const struct stats_options *options, struct readings
     }
 }
 
+/* Where the line cannot be written, nobody learns that all is well. */
+static int end_check(enum view_check_state state)
+{
+    return fflush(stdout) != 0 && state <= VIEW_CHECK_WARNING ? (int)VIEW_CHECK_UNKNOWN
+                                                              : (int)state;
+}
+
 /* The tables for people need a second reading: for changes, and for what the workers do now. The
  * forms for programs, which may read often, do without the wait. */
 static int print_readings(const struct stats_options *options, struct readings *readings)
@@ -204,7 +211,8 @@ static int print_readings(const struct stats_options *options, struct readings *
         return report_end(readings);
     if (options->check) {
         enum view_check_state state = view_check_print(newest_of(readings), stdout);
-        return state == VIEW_CHECK_WARNING && options->ignore_warnings ? VIEW_CHECK_OK : (int)state;
+        return end_check(state == VIEW_CHECK_WARNING && options->ignore_warnings ? VIEW_CHECK_OK
+                                                                                 : state);
     }
     if (options->watch)
         return print_repeatedly(options, readings);

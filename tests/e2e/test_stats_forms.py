@@ -178,6 +178,22 @@ def test_a_healthy_server_is_ok_and_its_numbers_can_be_drawn(running: Server) ->
     assert numbers["resident"][0] > 0
 
 
+def test_a_check_that_cannot_be_written_is_unknown(running: Server) -> None:
+    pid = str(running.master.pid)
+    wait_until(lambda: weir_stats("--check", pid).returncode == OK, lambda: weir_stats(pid).stdout)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [WEIR, "stats", "--check", pid],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+    assert done.returncode == UNKNOWN
+    assert done.stderr.startswith("weir: cannot write to standard output: ")
+
+
 def test_errors_that_a_request_or_a_rule_asks_for_are_no_failures(
     server: ServerFactory, tmp_path: Path, site: Path
 ) -> None:
