@@ -227,7 +227,7 @@ static unsigned send_on(struct session *s, size_t bytes, uint64_t now_ns)
     if (s->output->delayed_ns == 0)
         s->output->delayed_ns = now_ns;
     session_hold(s);
-    return s->http2 ? session_http2_want(s) : SESSION_WRITE;
+    return s->http2 ? session_http2_continue(s, now_ns) : SESSION_WRITE;
 }
 
 /* The memory before a file is sent. Continues with the file, when its pages are in memory. */

@@ -436,7 +436,7 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
         session_note_progress(s, bytes, now_ns);
         if (s->output && s->output->delayed_ns == 0)
             s->output->delayed_ns = now_ns;
-        return want_of_output(s);
+        return s->http2 ? session_http2_continue(s, now_ns) : SESSION_WRITE;
     }
     if (s->http2)
         return follow_codec(s, session_http2_sent(s, bytes, now_ns), now_ns);

@@ -422,6 +422,23 @@ static void every_late_body_gets_its_answer(void **state)
     world.shared.body_rate_bytes = 0;
 }
 
+/* The client takes an answer in small parts, and sends no byte of the body. */
+static void an_answer_does_not_move_the_deadline_of_a_body(void **state)
+{
+    (void)state;
+    enum { STEP = 4096 };
+    begin(LARGEST);
+    (void)add_request(HEAD_OF("POST", "/small.html"), false);
+    (void)add_get("/big.bin");
+    const uint64_t due_ns = world.now_ns + 30 * SECOND;
+    for (send_frames(); world.now_ns + 4 * SECOND < due_ns; tick(4 * SECOND))
+        receive(STEP);
+    receive(STEP);
+    assert_true(client.want & SESSION_WRITE);
+    assert_true(session_deadline_ns(&client.s) <= due_ns);
+    end();
+}
+
 /* The answer waits for the windows, and the client sends without end. */
 static void a_body_during_its_answer_is_bounded(void **state)
 {
@@ -577,6 +594,7 @@ int main(void)
         cmocka_unit_test(the_last_request_of_a_connection_begins_its_end),
         cmocka_unit_test(a_body_above_the_limit_gets_413),
         cmocka_unit_test(every_late_body_gets_its_answer),
+        cmocka_unit_test(an_answer_does_not_move_the_deadline_of_a_body),
         cmocka_unit_test(a_body_during_its_answer_is_bounded),
         cmocka_unit_test(a_reset_follows_an_early_answer_later),
         cmocka_unit_test(a_request_that_ends_after_its_answer_gets_no_reset),
