@@ -222,6 +222,21 @@ static int descriptor_named(const char *path)
     return -1;
 }
 
+/* Opens the file of a descriptor anew. One that would not survive an execve is the server's own,
+ * such as a listener: after an upgrade, those have the numbers from 3. */
+static int open_descriptor(const struct log_walk *w, int own)
+{
+    char name[32];
+    const int flags = fcntl(own, F_GETFD);
+    if (own > STDERR_FILENO && flags >= 0 && (flags & FD_CLOEXEC) != 0)
+        return refuse_entry(w, -EPERM,
+                            "the number is that of a descriptor of the server itself, which an "
+                            "upgrade numbers anew; name a file");
+    (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", own);
+    const int fd = open(name, APPEND_FLAGS);
+    return fd < 0 ? -errno : fd;
+}
+
 static struct log_walk walk_for(struct log_file_opening *opening)
 {
     opening->why[0] = '\0';
@@ -265,10 +280,7 @@ int log_file_open(const char *path, struct log_file_opening *opening)
     }
     const int own = descriptor_named(path);
     if (own >= 0) {
-        char name[32];
-        (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", own);
-        rc = open(name, APPEND_FLAGS);
-        rc = rc < 0 ? -errno : rc;
+        rc = open_descriptor(&w, own);
     } else {
         rc = walk_to_folder(&w, path);
         rc = rc < 0 ? rc : open_last(&w);

@@ -11,7 +11,8 @@
  *   write to it. An entry of a shared folder must belong to root or to this process's user, and
  *   must not have a second name. A file may belong to the workers' user, too.
  *   A folder of the path may be a link. In a shared folder the same rule holds for that link.
- *   /dev/stdout, /dev/stderr, /dev/fd/N and /proc/self/fd/N are descriptors of this process.
+ *   /dev/stdout, /dev/stderr, /dev/fd/N and /proc/self/fd/N are descriptors that this process was
+ *   started with.
  *   `journal` and `syslog:` are sockets, which log/message.h opens.
  */
 #pragma once

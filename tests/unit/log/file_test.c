@@ -110,10 +110,14 @@ static void opens_devices_pipes_and_descriptors_of_this_process(void **state)
     assert_opens(below("pipe"));
     assert_int_equal(close(reader), 0);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    assert_int_equal(fcntl(null, F_SETFD, 0), 0); /* as one that the shell has passed */
     (void)snprintf(path, sizeof(path), "/dev/fd/%d", null);
     assert_opens(path);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", null);
     assert_opens(path);
+    assert_int_equal(fcntl(null, F_SETFD, FD_CLOEXEC), 0);
+    assert_int_equal(log_file_open(path, &opening), -EPERM);
+    assert_non_null(strstr(opening.why, "of the server itself"));
     assert_int_equal(close(null), 0);
     const int saved = dup(STDOUT_FILENO),
               file = open(below("out"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
