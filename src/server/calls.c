@@ -29,6 +29,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -52,6 +53,7 @@ enum check {
     CHECK_OWN_DESCRIPTOR, /* fcntl: nothing that another holder of the file sees */
     CHECK_MAKE_BLOCKING,  /* fcntl: F_SETFL of a connection */
     CHECK_NO_ERASURE,     /* fallocate: allocates, and punches no hole */
+    CHECK_AT_THE_END,     /* pwritev2: a file that is opened to append grows, as with write */
     CHECK_HIDDEN          /* ENOSYS, and not counted: the C library tries it first */
 };
 
@@ -194,6 +196,7 @@ static const struct permission permissions[] = {
     { CHECK_OWN_DESCRIPTOR, 1, { EQUAL(1, F_GETFL) } },
     { CHECK_MAKE_BLOCKING, 2, { EQUAL(1, F_SETFL), EQUAL(2, O_RDWR) } },
     { CHECK_NO_ERASURE, 1, { EQUAL(1, 0) } },
+    { CHECK_AT_THE_END, 1, { EQUAL(5, RWF_NOWAIT) } },
 };
 
 static int permit(scmp_filter_ctx filter, const struct call *call)

@@ -180,6 +180,7 @@ def test_a_fault_in_a_worker_stays_in_the_worker(
 
 PRLIMIT64, FCNTL, FALLOCATE, SETSOCKOPT, SHUTDOWN, SENDTO = 302, 72, 285, 54, 48, 44
 F_SETOWN, F_SETSIG = 8, 10
+PWRITEV2, NOAPPEND = 328, 0x20  # RWF_NOAPPEND, since Linux 6.9
 PUNCH_HOLE = 3  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
 SO_LOCK_FILTER, MSG_FASTOPEN, TCP_MAXSEG = 44, 0x20000000, 2
 
@@ -211,6 +212,9 @@ def test_a_worker_changes_nothing_that_it_shares_with_other_processes(
             "choose that signal": thread.call(FCNTL, descriptor, F_SETSIG, signal.SIGKILL),
             "make it send signals": thread.call(FCNTL, descriptor, fcntl.F_SETFL, os.O_ASYNC),
             "overwrite a log": thread.call(FCNTL, held, fcntl.F_SETFL, os.O_WRONLY),
+            "overwrite it with one call": thread.call(
+                PWRITEV2, held, thread.write(struct.pack("QQ", data, 8)), 1, 0, 0, NOAPPEND
+            ),
             "erase a log": thread.call(FALLOCATE, held, PUNCH_HOLE, 0, 4096),
             "lock the filter of a socket": thread.call(
                 SETSOCKOPT, descriptor, socket.SOL_SOCKET, SO_LOCK_FILTER, data, 4
