@@ -8,6 +8,7 @@
 #include "os/usage.h"
 #include "stats/arena.h"
 #include "stats/copy.h"
+#include "stats/sequence.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -427,29 +428,17 @@ void stats_segment_set_state(const struct stats_segment *segment, enum stats_sta
         atomic_store(&header->state, (uint32_t)state);
 }
 
-/* The fence keeps later stores behind the odd number. */
-static void begin_write(struct stats_header *header)
-{
-    atomic_fetch_add_explicit(&header->sequence, 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-}
-
-static void end_write(struct stats_header *header)
-{
-    atomic_fetch_add_explicit(&header->sequence, 1, memory_order_release);
-}
-
 void stats_segment_add_site(const struct stats_segment *segment, const char *name)
 {
     struct stats_header *header = segment->header;
     unsigned count = atomic_load(&header->site_count);
     if (count == STATS_SITES_MAX || stats_segment_site(segment, name) > 0)
         return;
-    begin_write(header);
+    stats_sequence_begin(header);
     snprintf(header->site[count], sizeof(header->site[count]), "%s",
              count == STATS_SITES_MAX - 1 ? "(others)" : name);
     atomic_store(&header->site_count, count + 1);
-    end_write(header);
+    stats_sequence_end(header);
 }
 
 void stats_segment_generation(const struct stats_segment *segment,
@@ -458,11 +447,11 @@ void stats_segment_generation(const struct stats_segment *segment,
     if (!segment->header)
         return;
     struct stats_header *header = segment->header;
-    begin_write(header);
+    stats_sequence_begin(header);
     uint64_t number = ++header->generation;
     header->generations[number % STATS_GENERATIONS_MAX] = *generation;
     header->generations[number % STATS_GENERATIONS_MAX].number = number;
-    end_write(header);
+    stats_sequence_end(header);
 }
 
 void stats_segment_certificates(const struct stats_segment *segment,
@@ -471,20 +460,20 @@ void stats_segment_certificates(const struct stats_segment *segment,
     struct stats_header *header = segment->header;
     if (!header)
         return;
-    begin_write(header);
+    stats_sequence_begin(header);
     header->certificate_count = count;
     for (size_t i = 0; i < count; i++)
         header->certificate[i] = certificates[i];
-    end_write(header);
+    stats_sequence_end(header);
 }
 
 void stats_segment_add_moment(const struct stats_segment *segment,
                               const struct stats_moment *moment)
 {
     struct stats_header *header = segment->header;
-    begin_write(header);
+    stats_sequence_begin(header);
     header->moment[header->moments++ % STATS_MOMENTS] = *moment;
-    end_write(header);
+    stats_sequence_end(header);
 }
 
 void stats_segment_reloaded(const struct stats_segment *segment, const char *error, int64_t now_s)
@@ -492,9 +481,9 @@ void stats_segment_reloaded(const struct stats_segment *segment, const char *err
     if (!segment->header)
         return;
     struct stats_header *header = segment->header;
-    begin_write(header);
+    stats_sequence_begin(header);
     header->reloaded_s = now_s;
     header->reload_failed = error != NULL;
     snprintf(header->reload_error, sizeof(header->reload_error), "%s", error ? error : "");
-    end_write(header);
+    stats_sequence_end(header);
 }

@@ -489,12 +489,24 @@ static void instances_are_followed_to_their_new_names(void **state)
 
 #define WITH_SEGMENT(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
 
+/* Else readers would wait for each later copy, and take one that is torn. */
+static void a_master_that_died_while_it_wrote_leaves_no_odd_sequence(void **state)
+{
+    (void)state;
+    atomic_store(&segment.header->sequence, 7);
+    stats_segment_add_site(&segment, "shop");
+    assert_int_equal(atomic_load(&segment.header->sequence), 8);
+    stats_segment_add_site(&segment, "blog");
+    assert_int_equal(atomic_load(&segment.header->sequence), 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_SEGMENT(a_reader_finds_what_was_counted),
         WITH_SEGMENT(the_head_describes_every_counter),
         WITH_SEGMENT(the_next_writer_continues_a_block),
+        WITH_SEGMENT(a_master_that_died_while_it_wrote_leaves_no_odd_sequence),
         cmocka_unit_test(counting_without_a_segment_has_no_effect),
         WITH_SEGMENT(durations_are_within_one_percent),
         WITH_SEGMENT(what_a_dead_process_had_open_is_settled),
