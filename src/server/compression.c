@@ -161,16 +161,18 @@ static bool join_soon(pthread_t thread)
     return pthread_timedjoin_np(thread, NULL, &due) == 0;
 }
 
-void server_compression_end(struct server_resources *resources)
+bool server_compression_end(struct server_resources *resources)
 {
     struct site_compressor *compressor = resources->shared.compressor;
     if (!compressor)
-        return;
+        return true;
     site_compressor_stop(compressor);
-    if (!resources->compresses || join_soon(resources->compressing))
-        site_compressor_free(compressor);
-    else
+    if (resources->compresses && !join_soon(resources->compressing)) {
         (void)pthread_detach(resources->compressing);
+        return false;
+    }
+    site_compressor_free(compressor);
+    return true;
 }
 
 int server_compression_begin(struct server_resources *resources, const struct config *config,

@@ -202,25 +202,26 @@ static void close_site(struct session_site *site)
     session_ready_free(site->ready, site->rules);
 }
 
-/* A fetch that the disk does not answer uses its site to the end of the process. Its thread is the
- * only one that is left, so all memory stays as it is. False: there is one. */
+/* A fetch or a compression that the disk does not answer uses its site to the end of the process.
+ * Its thread is the only one that is left. False: there is one. */
 static bool end_tasks(struct server_resources *resources)
 {
-    /* So that no checker finds a leak. */
-    static __attribute__((used, unused)) struct server_resources kept;
     task_pool_free(resources->shared.tasks);
-    if (site_fetch_free(resources->shared.fetches))
-        return true;
-    kept = *resources;
-    return false;
+    if (!site_fetch_free(resources->shared.fetches))
+        return false;
+    const bool over = server_compression_end(resources);
+    session_tally_done(&resources->totals);
+    return over;
 }
 
 void server_resources_close(struct server_resources *resources)
 {
-    if (!end_tasks(resources))
+    /* So that no checker finds a leak. */
+    static __attribute__((used, unused)) struct server_resources kept;
+    if (!end_tasks(resources)) { /* all memory stays as it is */
+        kept = *resources;
         return;
-    server_compression_end(resources);
-    session_tally_done(&resources->totals);
+    }
     server_networks_close(&resources->proxies);
     server_networks_close(&resources->forwarding.trusted);
     site_cache_free(resources->shared.cache);
