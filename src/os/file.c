@@ -375,6 +375,12 @@ ssize_t os_file_write_now(int fd, const char *bytes, size_t len)
                                                                    : written;
 }
 
+bool os_file_is_absent(const char *path)
+{
+    struct stat file;
+    return lstat(path, &file) < 0 && errno == ENOENT;
+}
+
 void os_file_close(int fd)
 {
     if (fd >= 0)

@@ -98,5 +98,8 @@ MUST_USE int os_file_read_cached(int fd, char *bytes, size_t len, uint64_t offse
  * EAGAIN. Old kernels, FIFOs and terminals know no such call. There it is write(2). */
 ssize_t os_file_write_now(int fd, const char *bytes, size_t len);
 
+/* Whether nothing has this path, not even a link that leads nowhere. */
+bool os_file_is_absent(const char *path);
+
 /* Closes, ignoring EINTR (the descriptor is gone either way). -1 is allowed. */
 void os_file_close(int fd);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 /* ---- failures ---- */
 
@@ -72,9 +71,8 @@ void server_address_note_file(struct server_address *address)
 
 bool server_address_is_lost(const struct server_address *address)
 {
-    struct stat file;
     return server_address_is_unix(address) && !address->managed && address->listening > 0 &&
-           lstat(path_of(address), &file) < 0 && errno == ENOENT;
+           os_file_is_absent(path_of(address));
 }
 
 void server_address_remove_file(const struct server_address *address)

@@ -5,6 +5,7 @@
 #include "base/duration.h"
 #include "base/span.h"
 #include "log/error.h"
+#include "os/file.h"
 #include "os/socket.h"
 #include "server/runtime.h"
 
@@ -136,8 +137,7 @@ int server_control_open(struct server_control **ret_control, const char *where, 
 
 static bool is_lost(const struct server_control *control)
 {
-    struct stat file;
-    return control->fd >= 0 && lstat(control->path, &file) < 0 && errno == ENOENT;
+    return control->fd >= 0 && os_file_is_absent(control->path);
 }
 
 void server_control_renew(struct server_control *control)
