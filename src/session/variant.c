@@ -42,8 +42,7 @@ static void count_refusal(const struct session_exchange *x, enum site_compressor
                      reply == SITE_COMPRESSOR_SHARE_IN_USE);
 }
 
-/* Requests the missing form that the client would take, unless it would take one that is made now.
- */
+/* Requests the missing form that the client would take, unless that is one that is made now. */
 static __attribute__((noinline)) void request_missing(const struct session_exchange *x,
                                                       struct site_entry *entry,
                                                       const struct http_accept_weights *weights,

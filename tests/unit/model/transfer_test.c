@@ -217,6 +217,16 @@ static void receive_bytes(int fd, size_t bytes)
     }
 }
 
+/* Until the kernel takes no more, because the client reads nothing. */
+static struct session begin_long_answer(int ret_fd[2])
+{
+    write_long_file();
+    connect_slow_client(ret_fd);
+    struct session s = begin_session(SPAN("GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n"));
+    fill_socket(&s, ret_fd[0]);
+    return s;
+}
+
 static unsigned expire_at_deadline(struct session *s, int fd)
 {
     world.now_ns = session_deadline_ns(s);
@@ -228,10 +238,7 @@ static void a_client_has_time_while_it_takes_what_the_kernel_has(void **state)
 {
     (void)state;
     int fd[2];
-    write_long_file();
-    connect_slow_client(fd);
-    struct session s = begin_session(SPAN("GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n"));
-    fill_socket(&s, fd[0]);
+    struct session s = begin_long_answer(fd);
     receive_bytes(fd[1], SIZE); /* the kernel may have all of the rest from now on */
     fill_socket(&s, fd[0]);
     for (unsigned i = 0; i < 3; i++) {
@@ -253,10 +260,7 @@ static void a_client_that_takes_nothing_has_no_further_time(void **state)
 {
     (void)state;
     int fd[2];
-    write_long_file();
-    connect_slow_client(fd);
-    struct session s = begin_session(SPAN("GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n"));
-    fill_socket(&s, fd[0]);
+    struct session s = begin_long_answer(fd);
     assert_int_equal(expire_at_deadline(&s, fd[0]), SESSION_CLOSE);
     session_close(&s);
     close(fd[0]);
