@@ -423,11 +423,8 @@ static bool add_data(struct session *s, struct http2_stream *stream, size_t spac
     struct site_entry *owner = NULL;
     const struct span lent = find_payload(s, stream, space, ahead, &owner);
     long len = (long)lent.len;
-    if (lent.len == 0) {
+    if (lent.len == 0)
         len = session_stream_read(answer, s->thread, at + HEAD, smaller_of(space, room));
-        if (ahead->stream == answer) /* it has gone on without these bytes */
-            *ahead = (struct session_ahead){ 0 };
-    }
     if (len < 0) { /* the file has changed */
         session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
         return true;

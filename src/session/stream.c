@@ -114,7 +114,7 @@ static bool read_ahead(struct session_stream *stream, struct session_thread *thr
     if (len <= 0)
         return false;
     thread->file_used += (size_t)len;
-    *ahead = (struct session_ahead){ stream, span_of(to, (size_t)len) };
+    *ahead = (struct session_ahead){ stream, span_of(to, (size_t)len), stream->answer.file_at };
     return true;
 }
 
@@ -124,11 +124,12 @@ struct span session_stream_lend_file(struct session_stream *stream, struct sessi
     struct session_answer *answer = &stream->answer;
     if (stream->text.len > 0 || answer->memory.len > 0 || answer->file_at == answer->file_end)
         return span_of(NULL, 0);
-    const bool valid = ahead->stream == stream && ahead->bytes.len > 0;
-    if (!valid && !read_ahead(stream, thread, ahead, most))
+    const bool next = ahead->stream == stream && ahead->file_at == answer->file_at;
+    if ((!next || ahead->bytes.len == 0) && !read_ahead(stream, thread, ahead, most))
         return span_of(NULL, 0);
     const struct span part = span_first(ahead->bytes, size);
     ahead->bytes = span_skip(ahead->bytes, part.len);
+    ahead->file_at += part.len;
     answer->file_at += part.len;
     answer->body_sent += part.len;
     return part;

@@ -38,11 +38,12 @@ struct span session_stream_lend(struct session_stream *stream, size_t size);
 /* Bytes that were read from the file of a stream for several frames, and are in none yet. */
 struct session_ahead {
     const struct session_stream *stream; /* NULL: none */
-    struct span bytes;                   /* of the file, from the answer's `file_at` on */
+    struct span bytes;                   /* of its file */
+    uint64_t file_at;                    /* where in the file they begin */
 };
 
-/* The same for a file. When `ahead` has no bytes of the stream, up to `most` bytes are read into
- * the unused part of the thread's `file_bytes`. An empty span: they must be copied, and
+/* The same for a file. When `ahead` does not have the stream's next bytes, up to `most` bytes are
+ * read into the unused part of the thread's `file_bytes`. An empty span: they must be copied, and
  * session_stream_read finds out whether the file has changed. */
 struct span session_stream_lend_file(struct session_stream *stream, struct session_thread *thread,
                                      struct session_ahead *ahead, size_t size, size_t most);
