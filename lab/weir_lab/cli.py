@@ -50,6 +50,8 @@ app.command()(readable(tour.tour))
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
+    if stop_asked.is_set():
+        return  # a second signal would stop the end of the server and the generator
     stop_asked.set()
     raise KeyboardInterrupt
 

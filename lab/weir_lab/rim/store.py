@@ -5,6 +5,7 @@ A record is on disk before the next point starts. An interrupted experiment cont
 command runs in the same folder: finished points are skipped. A truncated last line is dropped.
 """
 
+import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ SCHEMA = 1
 FILE = "results.jsonl"
 
 Record = dict[str, Any]
+
+_held: dict[tuple[int, int], int] = {}  # device and inode of a folder -> its locked descriptor
 
 
 @dataclass(kw_only=True)
@@ -126,16 +129,47 @@ def load(folder: Path) -> Store:
     return Store(path=path, head=known[0], records={r["key"]: r for r in known[1:] if "key" in r})
 
 
+def _hold(folder: Path) -> None:
+    """Locks the folder for this process, until it ends. The lock leaves no file behind.
+
+    Some file systems, such as NFS, lock no folders. There the experiment runs without a lock.
+
+    Raises:
+        LabError: another process measures into the folder.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise LabError(f"{folder}: {error.strerror}") from error
+    about = os.fstat(descriptor)
+    known = (about.st_dev, about.st_ino)
+    if known in _held:
+        os.close(descriptor)
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise LabError(
+            f"another weir-lab measures into {folder}; wait for it, or use --out for another folder"
+        ) from error
+    except OSError:
+        os.close(descriptor)
+        return
+    _held[known] = descriptor
+
+
 def open_store(folder: Path, plan: Record, facts: Record, *, fresh: bool) -> Store:
     """Starts an experiment, or continues the one in the folder.
 
     Raises:
-        LabError: the folder has the results of another plan.
+        LabError: the folder has the results of another plan, or another process uses it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LabError(f"{folder}: {error.strerror}") from error
+    _hold(folder)
     path = folder / FILE
     head = {"kind": "experiment", "schema": SCHEMA, "plan": plan, "machine": facts}
     if fresh:
