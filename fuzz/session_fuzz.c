@@ -35,6 +35,7 @@ static size_t portion(struct conversation *c, size_t most)
 static void keep(struct conversation *c, struct span bytes, size_t *left)
 {
     size_t len = bytes.len < *left ? bytes.len : *left;
+    CHECK(c->output_len + len <= OUTPUT_MAX);
     if (len > 0)
         memcpy(c->output + c->output_len, bytes.at, len);
     c->output_len += len;
@@ -54,6 +55,7 @@ static unsigned send_portion(struct conversation *c)
     for (unsigned i = 0; i < out.count; i++)
         keep(c, out.piece[i], &left);
     if (left > 0) {
+        CHECK(c->output_len + left <= OUTPUT_MAX);
         ssize_t got = pread(out.file_fd, c->output + c->output_len, left, (off_t)out.file_offset);
         CHECK(got == (ssize_t)left);
         c->output_len += left;
@@ -70,11 +72,10 @@ static void converse(struct conversation *c, struct span input)
     world.worker.id = 0; /* so that both plays give the same bytes */
     session_open(&c->session, &world.worker, (struct session_origin){ 0 }, NOW_NS);
     unsigned want = SESSION_READ;
-    while (want != SESSION_CLOSE && (want & SESSION_WRITE || input.len > 0)) {
+    while (want != SESSION_CLOSE && c->output_len < OUTPUT_MAX &&
+           (want & SESSION_WRITE || input.len > 0)) {
         if (want & SESSION_WRITE) {
             want = send_portion(c);
-            if (c->output_len == OUTPUT_MAX)
-                break;
             continue;
         }
         c->closed |= want == SESSION_HALF_CLOSE;

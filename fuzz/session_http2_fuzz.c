@@ -12,6 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
+/* The requests of one input can ask for more output than that. A play ends where it is full. */
 enum { OUTPUT_MAX = 16 * 1024 * 1024, SCRIPT_MAX = 256 * 1024, FRAME_MAX = 16384 };
 
 struct conversation {
@@ -146,7 +147,9 @@ static void send_portion(struct conversation *c)
     for (unsigned i = 0; i < out.count; i++)
         total += out.piece[i].len;
     CHECK(total > 0);
-    size_t taken = portion(c, total), left = taken;
+    const size_t space = OUTPUT_MAX - c->len;
+    const size_t taken = portion(c, total < space ? total : space);
+    size_t left = taken;
     for (unsigned i = 0; i < out.count && left > 0; i++) {
         struct span part = span_first(out.piece[i], left);
         CHECK(part.len > 0 && c->len + part.len <= OUTPUT_MAX);
@@ -180,7 +183,7 @@ static void converse(struct conversation *c, struct span input)
     session_thread_tick(&world.worker, c->now_ns, 1795248000);
     session_open(&c->session, &world.worker, (struct session_origin){ 0 }, c->now_ns);
     c->want = SESSION_READ;
-    while (c->want != SESSION_CLOSE &&
+    while (c->want != SESSION_CLOSE && c->len < OUTPUT_MAX &&
            (c->want & SESSION_WRITE || input.len > 0 || expirations < 4))
         if (c->want & SESSION_WRITE) {
             send_portion(c);
