@@ -136,11 +136,9 @@ def _hold(folder: Path) -> None:
 
     Raises:
         LabError: another process measures into the folder.
+        OSError: the folder cannot be opened.
     """
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise LabError(f"{folder}: {error.strerror}") from error
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     about = os.fstat(descriptor)
     known = (about.st_dev, about.st_ino)
     if known in _held:
@@ -148,15 +146,14 @@ def _hold(folder: Path) -> None:
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+        _held[known] = descriptor
+    except OSError as error:
         os.close(descriptor)
-        raise LabError(
-            f"another weir-lab measures into {folder}; wait for it, or use --out for another folder"
-        ) from error
-    except OSError:
-        os.close(descriptor)
-        return
-    _held[known] = descriptor
+        if isinstance(error, BlockingIOError):
+            raise LabError(
+                f"another weir-lab measures into {folder}; "
+                "wait for it, or use --out for another folder"
+            ) from error
 
 
 def open_store(folder: Path, plan: Record, facts: Record, *, fresh: bool) -> Store:
@@ -167,9 +164,9 @@ def open_store(folder: Path, plan: Record, facts: Record, *, fresh: bool) -> Sto
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _hold(folder)
     except OSError as error:
         raise LabError(f"{folder}: {error.strerror}") from error
-    _hold(folder)
     path = folder / FILE
     head = {"kind": "experiment", "schema": SCHEMA, "plan": plan, "machine": facts}
     if fresh:
