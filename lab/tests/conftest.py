@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The report of a measured sweep, made once for all tests that read it."""
+"""What tests share: the report of a measured sweep, made once, and weir-lab in this process."""
 
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 import measured
 from browsing import CHROMIUM
+from command import LabHere
+from weir_lab import cli
+from weir_lab.experiments.experiment import stop_asked
 from weir_lab.report import page as pages
 
 
@@ -37,3 +42,25 @@ def browser() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def lab_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[LabHere]:
+    """Runs weir-lab in this process: its exit status and its standard error."""
+    before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+
+    def run(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["weir-lab", *words])
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        return status, " ".join(capsys.readouterr().err.split())
+
+    yield run
+    stop_asked.clear()
+    for number, handler in before.items():
+        signal.signal(number, handler)

@@ -9,8 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,14 @@ import pytest
 
 from bench import certificate
 from bench.slowdisk import SlowDisk, SlowDiskError
+from command import LAB, WEIR, LabHere
 from measured import lines, put
 from waiting import LIMIT_S, pausing, processes, wait_until
-from weir_lab import cli
 from weir_lab.experiments import remake
 from weir_lab.experiments.experiment import announce
 from weir_lab.report.capacity import NO_LIMIT
 from weir_lab.report.page import prose
 
-TOP = Path(__file__).resolve().parent.parent.parent
-WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
-LAB = Path(sys.executable).with_name("weir-lab")
 BUILD = ("--build", str(WEIR.parent))
 TIMEOUT_S = 240  # ends a hang only: on a busy machine importing the lab takes long
 
@@ -46,30 +42,6 @@ def lab(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S, cwd=folder.parent
     )
-
-
-LabHere = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def lab_here(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[LabHere]:
-    """Runs weir-lab in this process: its exit status and its standard error."""
-    before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
-
-    def run(*words: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["weir-lab", *words])
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-        return status, " ".join(capsys.readouterr().err.split())
-
-    yield run
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def records(folder: Path) -> list[dict[str, object]]:

@@ -18,14 +18,12 @@ from typing import Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from command import LAB, WEIR
 from waiting import wait_until
 from weir_lab.capacity import records as points
 from weir_lab.experiments.shared_step import INVALID
 from weir_lab.rim import runs
 
-TOP = Path(__file__).resolve().parent.parent.parent
-WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
-LAB = Path(sys.executable).with_name("weir-lab")
 DASK = Path(sys.executable).with_name("dask")
 NAMES = ("anna", "bert", "cleo")
 

@@ -2,17 +2,16 @@
 """bench/sync and bench/cache, and `weir-lab sync` from outside."""
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from command import LAB, WEIR
 from waiting import LIMIT_S, pausing, processes, wait_until
 from weir_lab.analysis import caching, eviction
 from weir_lab.analysis.caching import Plan
@@ -22,10 +21,8 @@ from weir_lab.rim import machine, programs
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.store import Record
 
-TOP = Path(__file__).resolve().parent.parent.parent
-BUILD = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve().parent
+BUILD = WEIR.parent
 CACHE, SYNC = BUILD / "bench/cache", BUILD / "bench/sync"
-LAB = Path(sys.executable).with_name("weir-lab")
 TIMEOUT_S = 240  # ends a hang only: on a busy machine importing the lab takes long
 
 pytestmark = [
