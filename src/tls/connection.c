@@ -96,10 +96,18 @@ static void count_record(int is_out, int version, int type, const void *bytes, s
         c->keys_changed = true;
 }
 
+/* A client with little memory may ask for short records (RFC 6066 section 4). */
+static bool has_short_records(const SSL *ssl)
+{
+    return SSL_SESSION_get_max_fragment_length(SSL_get_session(ssl)) !=
+           TLSEXT_max_fragment_length_DISABLED;
+}
+
 static bool can_settle(const struct tls_connection *c)
 {
     return c->records && c->records->in.secret.known && c->records->out.secret.known &&
-           !c->keys_changed && SSL_version(c->ssl) == TLS1_3_VERSION && !SSL_has_pending(c->ssl) &&
+           !c->keys_changed && SSL_version(c->ssl) == TLS1_3_VERSION &&
+           !has_short_records(c->ssl) && !SSL_has_pending(c->ssl) &&
            strcmp(SSL_rstate_string(c->ssl), "RH") == 0;
 }
 

@@ -7,6 +7,7 @@
 #include "fixture.h"
 #include "support/secure.h"
 #include "tls/records.h"
+#include "tls/tickets.h"
 
 #include <openssl/core_names.h>
 #include <openssl/kdf.h>
@@ -14,6 +15,7 @@
 struct fixture {
     struct tree tree;
     struct tls_pair pair;
+    struct tls_tickets tickets;
     struct tls_server *server;
 };
 
@@ -26,7 +28,9 @@ static int set_up(void **state)
     f.pair = pair_of(&f.tree, "a.crt", "a.key");
     EVP_PKEY_free(key);
     const struct tls_server_site site = { .name = "a", .pairs = &f.pair, .pair_count = 1 };
-    f.server = new_server(&(struct tls_server_plan){ .sites = &site, .site_count = 1 });
+    assert_int_equal(tls_tickets_open(&f.tickets, 1), 0);
+    f.server = new_server(
+        &(struct tls_server_plan){ .sites = &site, .site_count = 1, .tickets = &f.tickets });
     *state = &f;
     return 0;
 }
@@ -35,6 +39,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
     tls_server_free(f->server);
+    tls_tickets_close(&f->tickets);
     free_pair(&f->pair);
     tree_remove(&f->tree);
     return 0;
@@ -112,20 +117,33 @@ static void shake(struct pair *p)
     assert_int_equal(server, TLS_DONE);
 }
 
-static struct pair *open_pair(struct fixture *f, const char *suite, int version)
+static SSL_CTX *client_context(const char *suite, int version)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    assert_true(SSL_CTX_set_max_proto_version(context, version));
+    if (suite)
+        assert_true(SSL_CTX_set_ciphersuites(context, suite));
+    return context;
+}
+
+/* The pair has the context of its client. */
+static struct pair *open_pair_with(struct fixture *f, SSL_CTX *context, SSL_SESSION *session)
 {
     struct pair *p = calloc(1, sizeof(*p));
-    p->context = SSL_CTX_new(TLS_client_method());
-    assert_true(SSL_CTX_set_max_proto_version(p->context, version));
-    if (suite)
-        assert_true(SSL_CTX_set_ciphersuites(p->context, suite));
+    p->context = context;
     SSL *ssl = SSL_new(p->context);
     SSL_set_connect_state(ssl);
+    assert_true(!session || SSL_set_session(ssl, session));
     assert_true(tls_connection_open(&p->client, ssl, &p->chunks));
     assert_true(tls_connection_open(&p->server, tls_server_accept(f->server), &p->chunks));
     shake(p);
     memcpy(p->first_in, p->server.records->in.secret.bytes, sizeof(p->first_in));
     return p;
+}
+
+static struct pair *open_pair(struct fixture *f, const char *suite, int version)
+{
+    return open_pair_with(f, client_context(suite, version), NULL);
 }
 
 static void close_pair(struct pair *p)
@@ -534,6 +552,32 @@ static void openssl_keeps_what_it_has_begun(void **state)
     close_pair(p);
 }
 
+/* The records of a client that asks for at most 512 bytes (RFC 6066 section 4). Its session keeps
+ * that, so the records of a resumed connection are short, too. */
+static void openssl_keeps_a_client_that_asks_for_short_records(void **state)
+{
+    static const char answer[3000];
+    SSL_SESSION *session = NULL;
+    for (unsigned visit = 0; visit < 2; visit++) {
+        SSL_CTX *context = client_context(NULL, TLS1_3_VERSION);
+        assert_true(
+            SSL_CTX_set_tlsext_max_fragment_length(context, TLSEXT_max_fragment_length_512));
+        struct pair *p = open_pair_with(*state, context, session);
+        assert_int_equal(SSL_session_reused(p->client.ssl), visit);
+        for (unsigned i = 0; i < 2; i++) {
+            assert_passes(p, &p->client, &p->server, "request", 7);
+            assert_passes(p, &p->server, &p->client, answer, sizeof(answer));
+            tls_connection_settle(&p->server);
+            assert_non_null(p->server.ssl);
+        }
+        SSL_SESSION_free(session);
+        session = SSL_get1_session(p->client.ssl);
+        tls_connection_end(&p->client); /* else the session would not be resumed */
+        close_pair(p);
+    }
+    SSL_SESSION_free(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +594,7 @@ int main(void)
         cmocka_unit_test(takes_the_content_of_a_record_by_its_type),
         cmocka_unit_test(a_record_has_a_longest_content),
         cmocka_unit_test(openssl_keeps_what_it_has_begun),
+        cmocka_unit_test(openssl_keeps_a_client_that_asks_for_short_records),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
