@@ -65,16 +65,30 @@ unsigned os_process_cpus(pid_t pid)
     return quota == 0 ? 1 : quota < may_run_on ? (unsigned)quota : may_run_on;
 }
 
+/* The result is the lowest free number. */
+static int open_null(int number)
+{
+    return open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int os_process_hold_standard(void)
 {
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0)
-            continue;
-        /* The lowest free number, which is `fd`, because those below are open. */
-        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open_null(fd) < 0) /* gets `fd`: those below are open */
             return -errno;
-    }
     return 0;
+}
+
+int os_process_close(int fd)
+{
+    const int null = fd <= STDERR_FILENO ? open_null(fd) : -1;
+    if (null < 0) {
+        close(fd);
+        return os_process_hold_standard(); /* one number is free now */
+    }
+    const int rc = dup3(null, fd, 0) < 0 ? -errno : 0;
+    close(null);
+    return rc;
 }
 
 int os_process_keep_children(void)

@@ -30,6 +30,10 @@ enum { OS_PROCESS_FILES_MAX = 1024 * 1024 };
  * -errno. Call it before anything else is opened. */
 MUST_USE int os_process_hold_standard(void);
 
+/* Closes `fd`. If it is standard input, output or error, /dev/null has its number at once: at no
+ * time is the number free. 0 or -errno of /dev/null. */
+MUST_USE int os_process_close(int fd);
+
 /* Has the kernel report children that end, and keep them until they are waited for. A process that
  * was started with SIGCHLD ignored inherits that, and the kernel then does neither. 0 or -errno.
  * Call it before the first child is made. */

@@ -193,9 +193,8 @@ static void close_ready(struct server_management *management)
 {
     if (management->ready_fd < 0)
         return;
-    close(management->ready_fd);
+    const int rc = os_process_close(management->ready_fd);
     management->ready_fd = -1;
-    const int rc = os_process_hold_standard();
     if (rc < 0)
         log_error(LOG_WARNING, "cannot open /dev/null for a closed descriptor: %s", strerror(-rc));
 }
