@@ -25,18 +25,16 @@ static struct config_origin origin_of(const struct file_line *line)
 static void parse_section(const struct file_line *line, const struct config_file_handler *handler,
                           struct config_problems *problems)
 {
-    const char *end = memchr(line->text.at, ']', line->text.len);
-    if (!end) {
+    struct span name = span_skip(line->text, 1);
+    const char *end = memchr(name.at, ']', name.len);
+    if (!end)
         config_problem_error(problems, origin_of(line), "a section's name ends with `]`");
-        return;
-    }
-    size_t len = (size_t)(end - line->text.at) + 1;
-    if (len < line->text.len) {
+    else if ((size_t)(end - name.at) + 1 < name.len)
         config_problem_error(problems, origin_of(line), "nothing may follow the `]` of a section");
-        return;
-    }
-    handler->section(handler->context, span_trim(span_of(line->text.at + 1, len - 2)),
-                     line->number);
+    /* The section begins here all the same: the settings below do not belong to the one before. */
+    if (end)
+        name.len = (size_t)(end - name.at);
+    handler->section(handler->context, span_trim(name), line->number);
 }
 
 /* Whether the line is written as for another server, and has `=` or `:` somewhere behind its

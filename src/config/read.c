@@ -3,6 +3,7 @@
 
 #include "base/nearest.h"
 #include "config/file.h"
+#include "config/heading.h"
 #include "config/hint.h"
 #include "config/rules.h"
 #include "config/store.h"
@@ -13,114 +14,21 @@
 /* ---- the file ---- */
 
 struct file_reading {
-    struct config_store *store;
-    const char *path;
-    struct span folder;                    /* of the file, with its final slash, or empty */
-    struct config_section_values *section; /* NULL: before any, or in one that is wrong */
-    struct config_section_values *site;    /* the last section's, or NULL */
-    bool site_is_wrong;                    /* `site` is NULL because its heading is wrong */
-    unsigned server_line;                  /* of [server]; 0: not yet */
-    bool any_section;
+    struct config_heading heading;
+    struct span folder; /* of the file, with its final slash, or empty */
 };
-
-static void handle_site_heading(struct file_reading *reading, struct span name,
-                                struct config_origin origin)
-{
-    struct config_store *store = reading->store;
-    bool good = name.len > 0 && name.len <= 64;
-    for (size_t i = 0; i < name.len && good; i++) {
-        char c = ascii_lower(name.at[i]);
-        good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("._-", c));
-    }
-    if (name.len == 0) {
-        config_problem_error(&store->problems, origin, "a site needs a name, as in [site docs]");
-        return;
-    }
-    if (!good) {
-        config_problem_error(&store->problems, origin,
-                             "`%.*s` is not a site's name; use letters, digits and . _ -",
-                             config_problem_quote_len(name), name.at);
-        return;
-    }
-    for (const struct config_section_values *site = store->sites; site; site = site->next) {
-        if (!span_equal(span_text(site->name), name))
-            continue;
-        if (site->origin.layer == CONFIG_BY_FILE)
-            config_problem_error(&store->problems, origin,
-                                 "[site %s] is there twice (first on line %u)", site->name,
-                                 site->origin.line);
-        else
-            config_problem_error(&store->problems, origin,
-                                 "[site %s] has the name of the folder on the command line; rename "
-                                 "it",
-                                 site->name);
-        return; /* the settings below belong to neither site */
-    }
-    reading->section = reading->site = config_store_add_site(store, name, origin);
-    reading->site_is_wrong = false;
-}
-
-static void handle_path_heading(struct file_reading *reading, struct span pattern,
-                                struct config_origin origin)
-{
-    if (reading->site)
-        reading->section = config_rules_add_path(reading->store, reading->site, pattern, origin);
-    else if (!reading->site_is_wrong)
-        config_problem_error(&reading->store->problems, origin,
-                             "[path %.*s] belongs to no site; a path stands below its [site NAME]",
-                             config_problem_quote_len(pattern), pattern.at);
-}
 
 static void handle_section(void *context, struct span text, unsigned line)
 {
-    static const char *const names[] = { "server", "site", "path", NULL };
     struct file_reading *reading = context;
-    struct config_problems *problems = &reading->store->problems;
-    struct config_origin origin = { CONFIG_BY_FILE, reading->path, line };
-    reading->section = NULL;
-    reading->any_section = true;
-
-    struct span rest = text;
-    const struct span kind = span_take_word(&rest), name = span_trim(rest);
-    if (span_equal(kind, SPAN("path"))) {
-        handle_path_heading(reading, name, origin);
-        return;
-    }
-    reading->site = NULL;
-    reading->site_is_wrong = true;
-    if (span_equal(kind, SPAN("site"))) {
-        handle_site_heading(reading, name, origin);
-        return;
-    }
-    if (!span_equal(text, SPAN("server"))) {
-        const char *nearest = nearest_of(kind, names);
-        if (nearest)
-            config_problem_error(problems, origin, "unknown section [%.*s]; did you mean [%s%s]?",
-                                 config_problem_quote_len(text), text.at, nearest,
-                                 strcmp(nearest, "site") == 0   ? " NAME"
-                                 : strcmp(nearest, "path") == 0 ? " PATTERN"
-                                                                : "");
-        else
-            config_problem_error(problems, origin,
-                                 "unknown section [%.*s]; there are [server], [site NAME] and "
-                                 "[path PATTERN]",
-                                 config_problem_quote_len(text), text.at);
-        return;
-    }
-    if (reading->server_line > 0)
-        config_problem_error(problems, origin, "[server] is there twice (first on line %u)",
-                             reading->server_line);
-    else
-        reading->server_line = line;
-    reading->site_is_wrong = false;
-    reading->section = &reading->store->server;
+    config_heading_read(&reading->heading, text, line);
 }
 
-static void report_unknown_setting(struct file_reading *reading, struct span name,
+static void report_unknown_setting(struct config_heading *heading, struct span name,
                                    struct config_origin origin)
 {
-    struct config_problems *problems = &reading->store->problems;
-    const struct config_section_values *section = reading->section;
+    struct config_problems *problems = &heading->store->problems;
+    const struct config_section_values *section = heading->section;
     static const char *const headings[] = {
         [CONFIG_SERVER] = "[server]",
         [CONFIG_SITE] = "[site NAME]",
@@ -155,36 +63,37 @@ static void report_unknown_setting(struct file_reading *reading, struct span nam
 static void handle_setting(void *context, struct span name, struct span value, unsigned line)
 {
     struct file_reading *reading = context;
-    struct config_origin origin = { CONFIG_BY_FILE, reading->path, line };
-    if (!reading->section) {
+    struct config_heading *heading = &reading->heading;
+    struct config_origin origin = { CONFIG_BY_FILE, heading->path, line };
+    if (!heading->section) {
         struct config_reason reason;
-        if (reading->any_section)
-            return; /* the settings of an unknown section are not checked */
+        if (heading->any_section)
+            return; /* what belongs below an unknown heading is not known */
         if (config_hint_explain(name, &reason))
-            config_problem_error(&reading->store->problems, origin, "%s", reason.text);
+            config_problem_error(&heading->store->problems, origin, "%s", reason.text);
         else
-            config_problem_error(&reading->store->problems, origin,
+            config_problem_error(&heading->store->problems, origin,
                                  "`%.*s` stands before any section; begin with [server] or [site "
                                  "NAME]",
                                  config_problem_quote_len(name), name.at);
         return;
     }
-    const struct config_setting *setting = config_setting_find(reading->section->section, name);
+    const struct config_setting *setting = config_setting_find(heading->section->section, name);
     if (!setting) {
-        report_unknown_setting(reading, name, origin);
+        report_unknown_setting(heading, name, origin);
         return;
     }
     struct span plain = config_hint_strip(setting, value);
     if (plain.len < value.len)
-        config_problem_error(&reading->store->problems, origin,
+        config_problem_error(&heading->store->problems, origin,
                              "%s: a value has no quotes, and no `;` ends it; write `%s = %.*s`",
                              setting->name, setting->name, config_problem_quote_len(plain),
                              plain.at);
     if (config_hint_has_comment(setting, plain))
         config_problem_warning(
-            &reading->store->problems, origin,
+            &heading->store->problems, origin,
             "%s: a comment has a line of its own; here `#` is a part of the value", setting->name);
-    config_store_set(reading->store, reading->section, setting, plain, reading->folder, origin);
+    config_store_set(heading->store, heading->section, setting, plain, reading->folder, origin);
 }
 
 static void read_config_file(struct config_store *store, const char *path, bool again)
@@ -198,7 +107,7 @@ static void read_config_file(struct config_store *store, const char *path, bool 
         config_problem_error(&store->problems, origin, "cannot be read: %s", reason);
         return;
     }
-    struct file_reading reading = { .store = store, .path = path, .folder = folder };
+    struct file_reading reading = { { .store = store, .path = path }, folder };
     struct config_file_handler handler = { &reading, handle_section, handle_setting };
     config_file_parse(text, path, &handler, &store->problems);
 }
@@ -334,6 +243,7 @@ struct config_store *config_read(const struct config_request *request)
     config_store_build(store);
     config_rules_build(store);
     config_verify(store, request);
+    config_names_done(&store->names);
     return store;
 }
 

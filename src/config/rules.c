@@ -95,15 +95,14 @@ struct config_section_values *config_rules_add_path(struct config_store *store,
     if (!rules_pattern_parse(pattern, &parsed, &reason)) {
         config_problem_error(&store->problems, origin, "[path %.*s]: the pattern %s",
                              config_problem_quote_len(pattern), pattern.at, reason);
-        return NULL;
+        return config_store_new_section(store, CONFIG_PATH, pattern, origin);
     }
-    for (const struct config_section_values *path = site->paths; path; path = path->next) {
-        if (!span_equal(span_text(path->name), pattern))
-            continue;
+    const struct config_section_values *path = config_store_find_path(store, site, pattern);
+    if (path) {
         config_problem_error(&store->problems, origin,
                              "[path %s] is there twice in [site %s] (first on line %u)", path->name,
                              site->name, path->origin.line);
-        return NULL;
+        return config_store_new_section(store, CONFIG_PATH, pattern, origin);
     }
     return config_store_add_path(store, site, pattern, origin);
 }

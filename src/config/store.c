@@ -4,25 +4,25 @@
 #include "config/address.h"
 #include "config/value.h"
 
-static struct config_section_values *append_section(struct config_store *store,
-                                                    struct config_section_values **end,
-                                                    enum config_section kind, struct span name,
-                                                    struct config_origin origin)
+struct config_section_values *config_store_new_section(struct config_store *store,
+                                                       enum config_section kind, struct span name,
+                                                       struct config_origin origin)
 {
     struct config_section_values *section = config_arena_take(&store->arena, sizeof(*section));
     section->section = kind;
     section->name = config_arena_copy(&store->arena, name);
     section->origin = origin;
-    while (*end)
-        end = &(*end)->next;
-    *end = section;
     return section;
 }
 
 struct config_section_values *config_store_add_site(struct config_store *store, struct span name,
                                                     struct config_origin origin)
 {
-    return append_section(store, &store->sites, CONFIG_SITE, name, origin);
+    struct config_section_values *site = config_store_new_section(store, CONFIG_SITE, name, origin);
+    *(store->last_site ? &store->last_site->next : &store->sites) = site;
+    store->last_site = site;
+    config_names_set(&store->names, &store->sites, span_text(site->name), site);
+    return site;
 }
 
 struct config_section_values *config_store_add_path(struct config_store *store,
@@ -30,15 +30,43 @@ struct config_section_values *config_store_add_path(struct config_store *store,
                                                     struct span pattern,
                                                     struct config_origin origin)
 {
-    return append_section(store, &site->paths, CONFIG_PATH, pattern, origin);
+    struct config_section_values *path =
+        config_store_new_section(store, CONFIG_PATH, pattern, origin);
+    *(site->last_path ? &site->last_path->next : &site->paths) = path;
+    site->last_path = path;
+    config_names_set(&store->names, &site->paths, span_text(path->name), path);
+    return path;
 }
 
-static void add_item(struct config_store *store, struct config_item **end, const char *text,
-                     struct config_origin origin)
+const struct config_section_values *config_store_find_site(const struct config_store *store,
+                                                           struct span name)
+{
+    return config_names_find(&store->names, &store->sites, name);
+}
+
+const struct config_section_values *config_store_find_path(const struct config_store *store,
+                                                           const struct config_section_values *site,
+                                                           struct span pattern)
+{
+    return config_names_find(&store->names, &site->paths, pattern);
+}
+
+const struct config_item *config_store_find_value(const struct config_store *store,
+                                                  const struct config_section_values *values,
+                                                  enum config_setting_place place, struct span text)
+{
+    return config_names_find(&store->names, &values->items[place], text);
+}
+
+/* Appends to the list that begins at `*first`. */
+static struct config_item *add_item(struct config_store *store, struct config_item **first,
+                                    const char *text, struct config_origin origin)
 {
     struct config_item *item = config_arena_take(&store->arena, sizeof(*item));
     *item = (struct config_item){ .text = text, .origin = origin };
-    *end = item;
+    *(*first ? &(*first)->last->next : first) = item;
+    (*first)->last = item;
+    return item;
 }
 
 /* " (line 3)", when `first` is in the file. */
@@ -75,27 +103,31 @@ static void set_one(struct config_store *store, struct config_section_values *va
         return;
     }
 
-    struct config_item **end = &values->items[setting - config_setting_table];
-    if (*end && (*end)->origin.layer < origin.layer)
-        *end = NULL; /* a higher layer replaces all values */
+    const enum config_setting_place place =
+        (enum config_setting_place)(setting - config_setting_table);
+    struct config_item **first = &values->items[place];
+    if (*first && (*first)->origin.layer < origin.layer)
+        *first = NULL; /* a higher layer replaces all values */
     if (config_setting_type(setting->kind) != CONFIG_TYPE_LIST) {
-        if (*end && in_file)
+        if (*first && in_file)
             config_problem_error(&store->problems, origin, "%s is set twice%s", name,
-                                 first_line(store, (*end)->origin));
-        add_item(store, end, canonical, origin);
+                                 first_line(store, (*first)->origin));
+        *first = NULL;
+        (void)add_item(store, first, canonical, origin);
         return;
     }
     bool may_repeat = setting->kind == CONFIG_HEADER || setting->kind == CONFIG_RULE ||
                       ((setting->kind == CONFIG_LISTEN || setting->kind == CONFIG_PAGE) &&
                        config_address_is_any_port(span_text(canonical)));
-    for (; *end; end = &(*end)->next) {
-        if (may_repeat || strcmp((*end)->text, canonical) != 0)
-            continue;
+    const struct config_item *same =
+        may_repeat ? NULL : config_store_find_value(store, values, place, span_text(canonical));
+    if (same && same->origin.layer == origin.layer) { /* it was not replaced */
         config_problem_error(&store->problems, origin, "%s%s`%s` is there twice%s", name, colon,
-                             canonical, first_line(store, (*end)->origin));
+                             canonical, first_line(store, same->origin));
         return;
     }
-    add_item(store, end, canonical, origin);
+    config_names_set(&store->names, first, span_text(canonical),
+                     add_item(store, first, canonical, origin));
 }
 
 void config_store_set(struct config_store *store, struct config_section_values *values,

@@ -12,18 +12,21 @@
 
 #include "config/arena.h"
 #include "config/config.h"
+#include "config/names.h"
 #include "config/problem.h"
 #include "config/setting.h"
 
 struct config_item {
     struct config_item *next;
-    const char *text; /* canonical (config/value.h) */
+    struct config_item *last; /* of the list, in its first item */
+    const char *text;         /* canonical (config/value.h) */
     struct config_origin origin;
 };
 
 struct config_section_values {
     struct config_section_values *next;  /* sites, or the paths of a site, in order */
     struct config_section_values *paths; /* of a site */
+    struct config_section_values *last_path;
     enum config_section section;
     const char *name;            /* of a site; the pattern of a path */
     struct config_origin origin; /* its heading, or the folder on the command line */
@@ -36,8 +39,9 @@ struct config_store {
     struct config_arena arena;
     struct config_problems problems;
     struct config_section_values server;
-    struct config_section_values *sites;
-    struct config config; /* filled by config_store_build */
+    struct config_section_values *sites, *last_site;
+    struct config_names names; /* until the end of config_read */
+    struct config config;      /* filled by config_store_build */
 };
 
 /* Appends a site. The name is copied. */
@@ -49,6 +53,25 @@ struct config_section_values *config_store_add_path(struct config_store *store,
                                                     struct config_section_values *site,
                                                     struct span pattern,
                                                     struct config_origin origin);
+
+/* A section that belongs to no site and is not in force: its settings are checked, and no more. The
+ * name is copied. */
+struct config_section_values *config_store_new_section(struct config_store *store,
+                                                       enum config_section kind, struct span name,
+                                                       struct config_origin origin);
+
+/* The site of that name, and the path of a site, or NULL. */
+const struct config_section_values *config_store_find_site(const struct config_store *store,
+                                                           struct span name);
+const struct config_section_values *config_store_find_path(const struct config_store *store,
+                                                           const struct config_section_values *site,
+                                                           struct span pattern);
+
+/* The value `text` of a list, or NULL. */
+const struct config_item *config_store_find_value(const struct config_store *store,
+                                                  const struct config_section_values *values,
+                                                  enum config_setting_place place,
+                                                  struct span text);
 
 /* Checks the text of a setting, and adds its value or a problem to the store. Relative paths begin
  * at `folder`. */

@@ -61,32 +61,22 @@ bool config_types_check(struct span text, struct config_arena *arena, const char
     return true;
 }
 
-/* The value that gives `ending` a type, before `end`; NULL: none does. */
-static const struct config_item *find_type_of(const struct config_item *item,
-                                              const struct config_item *end, struct span ending)
-{
-    for (; item != end; item = item->next) {
-        struct span rest = span_text(item->text), word;
-        (void)span_take_word(&rest); /* the type */
-        while ((word = span_take_word(&rest)).len > 0)
-            if (span_equal(word, ending))
-                return item;
-    }
-    return NULL;
-}
-
 void config_types_verify(struct config_store *store, const struct config_section_values *site)
 {
     const struct config_item *const first = config_store_first(site, SETTING_types);
     for (const struct config_item *item = first; item; item = item->next) {
         struct span rest = span_text(item->text), ending;
         (void)span_take_word(&rest); /* the type */
-        while ((ending = span_take_word(&rest)).len > 0)
-            if (find_type_of(first, item, ending))
+        while ((ending = span_take_word(&rest)).len > 0) {
+            const struct config_item *other = config_names_find(&store->names, first, ending);
+            if (!other)
+                config_names_set(&store->names, first, ending, item);
+            else if (other != item)
                 config_problem_error(&store->problems, item->origin,
                                      "%sthe ending `%.*s` has a type already; remove one of the "
                                      "two",
                                      config_store_label(store, SETTING_types, item->origin),
                                      config_problem_quote_len(ending), ending.at);
+        }
     }
 }

@@ -4,6 +4,7 @@
 #include "config/address.h"
 #include "config/auth.h"
 #include "config/folder.h"
+#include "config/hosts.h"
 #include "config/listen.h"
 #include "config/log.h"
 #include "config/read.h"
@@ -199,36 +200,6 @@ static void check_headers(struct config_store *store, const struct config_sectio
     }
 }
 
-/* "(line 3)", or where else the site comes from. */
-static const char *describe_place(struct config_store *store, struct config_origin origin)
-{
-    if (origin.layer == CONFIG_BY_FILE)
-        return config_arena_print(&store->arena, "(line %u)", origin.line);
-    return "(on the command line)";
-}
-
-/* Two sites must not answer to the same host, or both to any host. */
-static void check_pair(struct config_store *store, const struct config_section_values *site,
-                       const struct config_section_values *other)
-{
-    const struct config_item *hosts = config_store_first(site, SETTING_hosts);
-    const struct config_item *others = config_store_first(other, SETTING_hosts);
-    if (!hosts && !others) {
-        bool folder = other->origin.layer == CONFIG_BY_ARGUMENT;
-        config_problem_error(&store->problems, site->origin,
-                             "[site %s] has no `host`, and neither has %s %s: both would answer "
-                             "any host; give this one a `host`",
-                             site->name, folder ? "the folder" : other->name,
-                             describe_place(store, other->origin));
-    }
-    for (const struct config_item *a = hosts; a; a = a->next)
-        for (const struct config_item *b = others; b; b = b->next)
-            if (strcmp(a->text, b->text) == 0)
-                config_problem_error(&store->problems, a->origin,
-                                     "host: `%s` already belongs to site %s %s", a->text,
-                                     other->name, describe_place(store, b->origin));
-}
-
 /* nginx separates names with spaces, so a list in its style is one name here. */
 static void check_index(struct config_store *store, const struct config_item *item,
                         enum config_setting_place place)
@@ -262,8 +233,6 @@ static void check_networks(struct config_store *store, const struct config_secti
 static void check_site(struct config_store *store, const struct config_section_values *site,
                        const struct config_request *request)
 {
-    for (struct config_section_values *other = store->sites; other != site; other = other->next)
-        check_pair(store, site, other);
     check_headers(store, site);
     config_types_verify(store, site);
     check_listing_is_wise(store, site);
@@ -472,6 +441,7 @@ static void check_forwarding(struct config_store *store)
 
 void config_verify(struct config_store *store, const struct config_request *request)
 {
+    config_hosts_verify(store);
     for (const struct config_section_values *site = store->sites; site; site = site->next)
         check_site(store, site, request);
     if (!store->sites && store->problems.error_count == 0) {

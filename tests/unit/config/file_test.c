@@ -90,8 +90,8 @@ static void a_comment_has_its_own_line(void **state)
 static void reports_each_line_that_it_cannot_read(void **state)
 {
     (void)state;
-    assert_calls(SPAN("[x\n"), "1! ");
-    assert_calls(SPAN("[x] y\n"), "1! ");
+    assert_calls(SPAN("[x\n"), "1[x] 1! "); /* the section of the lines below */
+    assert_calls(SPAN("[x] y\n"), "1[x] 1! ");
     assert_calls(SPAN("words\nmore words\na = 1\nlast"), "3{a=1} 1! 2! 4! ");
     assert_calls(SPAN("= 1\n: 2\n"), "1! 2! ");
     assert_calls(SPAN("a = 1\0b\nc = 2\n"), "2{c=2} 1! ");

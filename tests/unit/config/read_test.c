@@ -277,6 +277,40 @@ static void reports_duplicates(void **state)
                     "weir.conf:10: error: [site a] is there twice (first on line 7)\n");
 }
 
+static void reports_errors_below_wrong_headings(void **state)
+{
+    (void)state;
+    assert_problems(
+        SITE "[site b c]\nlisting = x\n[path /x]\nlisting = x\n[path /x]\nhidden = x\n"
+             "[path nope]\nhidden = x\n[site a]\nlisting = x\n[sit d]\nlisting = x\n"
+             "[pth /]\nhidden = x\n[servr]\nworkers = x\n",
+        "weir.conf:3: error: `b c` is not a site's name; use letters, digits and . _ -\n"
+        "weir.conf:4: error: listing: `x` is not on or off\n"
+        "weir.conf:6: error: listing: `x` is not on or off\n"
+        "weir.conf:7: error: [path /x] is there twice in [site b c] (first on line 5)\n"
+        "weir.conf:8: error: hidden: `x` is not on or off\n"
+        "weir.conf:9: error: [path nope]: the pattern does not begin with a slash; for any folder "
+        "write `/**/` before the name\n"
+        "weir.conf:10: error: hidden: `x` is not on or off\n"
+        "weir.conf:11: error: [site a] is there twice (first on line 1)\n"
+        "weir.conf:12: error: listing: `x` is not on or off\n"
+        "weir.conf:13: error: unknown section [sit d]; did you mean [site NAME]?\n"
+        "weir.conf:14: error: listing: `x` is not on or off\n"
+        "weir.conf:15: error: unknown section [pth /]; did you mean [path PATTERN]?\n"
+        "weir.conf:16: error: hidden: `x` is not on or off\n"
+        "weir.conf:17: error: unknown section [servr]; did you mean [server]?\n"
+        "weir.conf:18: error: workers: `x` is not a number from 1 to 1024, or auto\n");
+}
+
+/* The settings below would count for the section above, where they are there already. */
+static void begins_a_section_at_a_heading_without_an_end(void **state)
+{
+    (void)state;
+    assert_problems(SITE "[site b\nroot = site\nhost = b\n[site c] x\nroot = site\nhost = c\n",
+                    "weir.conf:3: error: a section's name ends with `]`\n"
+                    "weir.conf:6: error: nothing may follow the `]` of a section\n");
+}
+
 static void reports_sites_with_the_same_host(void **state)
 {
     (void)state;
@@ -802,6 +836,8 @@ int main(void)
         cmocka_unit_test(a_folder_beside_a_file_answers_for_all_other_hosts),
         cmocka_unit_test(suggests_the_name_for_a_misspelt_one),
         cmocka_unit_test(reports_duplicates),
+        cmocka_unit_test(reports_errors_below_wrong_headings),
+        cmocka_unit_test(begins_a_section_at_a_heading_without_an_end),
         cmocka_unit_test(reports_sites_with_the_same_host),
         cmocka_unit_test(reports_sites_without_a_name_or_a_root),
         cmocka_unit_test(reports_folders_that_cannot_be_served),

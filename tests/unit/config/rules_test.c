@@ -66,7 +66,9 @@ static void a_path_belongs_to_the_site_before_it(void **state)
                     "[site NAME]\n"
                     "weir.conf:6: error: [path /b] belongs to no site; a path stands below its "
                     "[site NAME]\n"
-                    "weir.conf:8: error: a site needs a name, as in [site docs]\n");
+                    "weir.conf:8: error: a site needs a name, as in [site docs]\n"
+                    "weir.conf:9: error: [path bad]: the pattern does not begin with a slash; for "
+                    "any folder write `/**/` before the name\n");
 }
 
 static void reports_patterns_that_cover_nothing(void **state)
@@ -86,6 +88,7 @@ static void reports_patterns_that_cover_nothing(void **state)
         "write `/**/` before the name\n"
         "weir.conf:6: error: [path /a//b]: the pattern has two slashes side by side, which no path "
         "has\n"
+        "weir.conf:7: error: unknown setting `nonsense`; a path has none like it\n"
         "weir.conf:10: error: [path /x] is there twice in [site a] (first on line 8)\n"
         "weir.conf:16: error: unknown section [pth /z]; did you mean [path PATTERN]?\n");
 }
