@@ -41,6 +41,14 @@ static bool reject_unopened(char why[STATS_WHY_MAX], int error)
 
 /* ---- checking ---- */
 
+void stats_copy_text(char *to, const char *from, size_t size)
+{
+    size_t len = 0;
+    for (; len + 1 < size && from[len]; len++)
+        to[len] = from[len] >= ' ' && from[len] <= '~' ? from[len] : '?';
+    memset(to + len, 0, size - len);
+}
+
 bool stats_copy_is_head(struct span head, char why[STATS_WHY_MAX])
 {
     const struct stats_header *header = (const struct stats_header *)(const void *)head.at;
@@ -50,9 +58,10 @@ bool stats_copy_is_head(struct span head, char why[STATS_WHY_MAX])
     if (header->version != STATS_VERSION || header->layout != stats_counters_layout() ||
         header->header_bytes != sizeof(*header) ||
         header->block_bytes != sizeof(struct stats_block)) {
+        char weir[sizeof(header->weir)];
+        stats_copy_text(weir, header->weir, sizeof(weir));
         snprintf(why, STATS_WHY_MAX,
-                 "is of another version of weir, %.*s; use `weir stats` of that version",
-                 (int)strnlen(header->weir, sizeof(header->weir)), header->weir);
+                 "is of another version of weir, %s; use `weir stats` of that version", weir);
         return false;
     }
     return head.len >= sizeof(*header) || reject(why, "is truncated");

@@ -35,6 +35,10 @@ void stats_copy_done(struct stats_copy *copy);
 /* Copies one arena. The caller frees the bytes. Empty: it has none, or cannot be read. */
 struct span stats_copy_arena(int fd);
 
+/* Copies a text of a segment, which has `size` bytes with its zero. The segment is not trusted, and
+ * no terminal may obey it: a byte that is not printable ASCII becomes `?`. `to` may be `from`. */
+void stats_copy_text(char *to, const char *from, size_t size);
+
 /* Whether the head is of this version. If not, `why` is the rest of a sentence. */
 MUST_USE bool stats_copy_is_head(struct span head, char why[STATS_WHY_MAX]);
 

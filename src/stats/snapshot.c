@@ -159,14 +159,14 @@ static void copy_certificates(const struct stats_header *from, struct stats_snap
         struct stats_certificate *certificate = &to->certificate[i];
         *certificate = from->certificate[i];
         certificate->name[sizeof(certificate->name) - 1] = '\0';
-        certificate->key[sizeof(certificate->key) - 1] = '\0';
+        stats_copy_text(certificate->key, certificate->key, sizeof(certificate->key));
     }
 }
 
 static bool copy_header(const struct stats_header *from, struct stats_snapshot *to,
                         char why[STATS_WHY_MAX])
 {
-    copy_string(to->weir, from->weir, sizeof(to->weir));
+    stats_copy_text(to->weir, from->weir, sizeof(to->weir));
     to->master = atomic_load_explicit(&from->master, memory_order_relaxed);
     uint64_t started = atomic_load_explicit(&from->master_started, memory_order_relaxed);
     to->running = to->master > 0 && started != 0 && os_usage_started(to->master) == started;
@@ -177,15 +177,16 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     to->unseen = cell_of_copy(&from->unseen);
     to->generation = from->generation;
     for (unsigned i = 0; i < STATS_GENERATIONS_MAX; i++) {
-        to->generations[i] = from->generations[i];
-        to->generations[i].model[sizeof(to->generations[i].model) - 1] = '\0';
-        to->generations[i].sandbox[sizeof(to->generations[i].sandbox) - 1] = '\0';
-        to->generations[i].urls[sizeof(to->generations[i].urls) - 1] = '\0';
-        to->generations[i].page_urls[sizeof(to->generations[i].page_urls) - 1] = '\0';
-        if (to->generations[i].accepts > STATS_ACCEPTS_EACH)
-            to->generations[i].accepts = STATS_ACCEPTS_ONE;
-        if (to->generations[i].serves > STATS_SERVES_PROCESS)
-            to->generations[i].serves = STATS_SERVES_LOOP;
+        struct stats_generation *one = &to->generations[i];
+        *one = from->generations[i];
+        stats_copy_text(one->model, one->model, sizeof(one->model));
+        stats_copy_text(one->sandbox, one->sandbox, sizeof(one->sandbox));
+        one->urls[sizeof(one->urls) - 1] = '\0';
+        one->page_urls[sizeof(one->page_urls) - 1] = '\0';
+        if (one->accepts > STATS_ACCEPTS_EACH)
+            one->accepts = STATS_ACCEPTS_ONE;
+        if (one->serves > STATS_SERVES_PROCESS)
+            one->serves = STATS_SERVES_LOOP;
     }
     to->reloaded_s = from->reloaded_s;
     to->reload_failed = from->reload_failed != 0;

@@ -735,6 +735,10 @@ def stranger() -> Iterator[int]:
         (lambda data: b"#!/bin/sh" + data[9:], "not a statistics segment"),
         (lambda data: data[:8] + b"\x63" + data[9:], "another version"),
         (lambda data: data[:16] + b"\x63" * 8 + data[24:], "another version"),
+        (
+            lambda data: data[:8] + b"\x63" + data[9:].replace(b"0.1.0\0", b"0\x1b\n.0\0"),
+            ", 0??.0;",
+        ),
     ],
 )
 def test_an_invalid_segment_is_reported_in_one_line(
@@ -753,6 +757,25 @@ def test_an_invalid_segment_is_reported_in_one_line(
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("how", ["--json", "--explain"])
+def test_a_terminal_obeys_nothing_in_a_segment(epoll: Server, stranger: int, how: str) -> None:
+    """Any user can make a segment, and root reads those of all users."""
+    data = (segment(epoll.master.pid) / "head").read_bytes()
+    false = segment(stranger)
+    false.mkdir()
+    try:
+        (false / "head").write_bytes(
+            data.replace(b"0.1.0\0", b"0.\x1b\n0\0").replace(b"epoll\0", b"ep\x1b\nl\0")
+        )
+        done = weir_stats(str(stranger), how)
+    finally:
+        shutil.rmtree(false)
+    assert done.returncode == 0
+    assert "0.??0" in done.stdout
+    assert "ep??l" in done.stdout
+    assert not re.search(r"[^\n -~]", done.stdout)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
