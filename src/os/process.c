@@ -81,13 +81,14 @@ int os_process_hold_standard(void)
 
 int os_process_close(int fd)
 {
+    int rc = 0;
     const int null = fd <= STDERR_FILENO ? open_null(fd) : -1;
-    if (null < 0) {
+    if (null < 0 || dup3(null, fd, 0) < 0) {
         close(fd);
-        return os_process_hold_standard(); /* one number is free now */
+        rc = os_process_hold_standard(); /* one number is free now */
     }
-    const int rc = dup3(null, fd, 0) < 0 ? -errno : 0;
-    close(null);
+    if (null >= 0)
+        close(null);
     return rc;
 }
 
