@@ -254,7 +254,7 @@ static void judge_silence(struct load_verdict *verdict, const struct load_outcom
               (unsigned long long)d->failed);
     else if (outcome->unfinished > 0)
         doubt(verdict, LOAD_DOUBT_no_answer_yet,
-              "At the end %llu requests were under way, one of them for %s.",
+              "Requests under way at the end: %llu; the longest had waited for %s.",
               (unsigned long long)outcome->unfinished,
               load_format_time((double)outcome->longest_wait_ns).text);
     else if (outcome->requests == 0)
@@ -301,8 +301,8 @@ static void judge_unfinished(struct load_verdict *verdict, const struct load_out
         wait_ns > gap_share_max * (double)outcome->measured_ns &&
         wait_ns > gap_medians_max * median_ns)
         doubt(verdict, LOAD_DOUBT_unfinished,
-              "At the end %llu requests were under way, one of them for %s. The slowest answer "
-              "took %s.",
+              "Requests under way at the end: %llu; the longest had waited for %s. The slowest "
+              "answer took %s.",
               (unsigned long long)outcome->unfinished, load_format_time(wait_ns).text,
               load_format_time((double)outcome->response.most_ns).text);
 }

@@ -8,6 +8,7 @@ an answer.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -199,7 +200,11 @@ def test_a_server_that_never_answers_is_named(warmup: str) -> None:
     assert (done.returncode, open_loop.returncode) == (INVALID, INVALID)
     for said in (done.stdout, open_loop.stdout):
         assert "INVALID: nothing was measured." in said
-        assert "At the end 3 requests were under way, one of them for " in " ".join(said.split())
+        # Without CPU for long, not all three users send a request in the measured time.
+        assert re.search(
+            r"Requests under way at the end: [1-3]; the longest had waited for ",
+            " ".join(said.split()),
+        )
         assert "See the errors" not in said
         # Without CPU until the end, the generator measures for no time, and says so.
         figures = said.partition("measured for ")[2].partition("\n")[2]

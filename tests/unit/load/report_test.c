@@ -325,9 +325,8 @@ static void prints_a_step_without_answers(void **state)
     f.outcomes[0].unfinished = 10;
     f.outcomes[0].longest_wait_ns = 11000000000;
     text = print(&f, LOAD_FORM_TEXT, NULL);
-    has(text,
-        "INVALID: nothing was measured.\n  No request was answered.\n  At the end 10 requests "
-        "were under way, one of them for 11.0 s.\n");
+    has(text, "INVALID: nothing was measured.\n  No request was answered.\n  Requests under "
+              "way at the end: 10; the longest had waited for 11.0 s.\n");
     assert_null(strstr(text, "See the errors"));
     free(text);
     f.outcomes[0].error[LOAD_connect_refused] = 20;
