@@ -264,44 +264,47 @@ int server_upgrade_begin(struct server_upgrade *upgrade,
     return 0;
 }
 
-static void leave_successor(struct server_upgrade *upgrade)
+/* Gives its process id. */
+static pid_t leave_successor(struct server_upgrade *upgrade)
 {
+    const pid_t pid = upgrade->pid;
     close(upgrade->ready_fd);
     upgrade->ready_fd = -1;
-    upgrade->killed = upgrade->pid > 0 ? upgrade->pid : upgrade->killed;
     upgrade->pid = 0;
+    return pid;
 }
 
 /* The master does not wait for the end: the process may wait for a disk, and then no signal ends
  * it. */
 static void kill_successor(struct server_upgrade *upgrade)
 {
-    if (upgrade->pid > 0)
-        (void)kill(upgrade->pid, SIGKILL); /* it may be dead already; it is not reaped yet */
-    upgrade->abandoned = false;
-    leave_successor(upgrade);
+    const pid_t pid = leave_successor(upgrade);
+    if (pid == 0)
+        return;
+    (void)kill(pid, SIGKILL); /* it may be dead already; it is not reaped yet */
+    upgrade->killed = pid;
 }
 
 /* After the second signal a server waits for no client and no `drain-delay`. Two signals of one
  * kind would count as one. */
 void server_upgrade_abandon(struct server_upgrade *upgrade)
 {
-    if (upgrade->pid > 0) {
-        (void)kill(upgrade->pid, SIGTERM);
-        (void)kill(upgrade->pid, SIGINT);
-    }
-    upgrade->abandoned = upgrade->pid > 0;
-    leave_successor(upgrade);
+    const pid_t pid = upgrade->ready_fd >= 0 ? leave_successor(upgrade) : 0;
+    if (pid == 0)
+        return;
+    (void)kill(pid, SIGTERM);
+    (void)kill(pid, SIGINT);
+    upgrade->ending = pid;
 }
 
 void server_upgrade_end(struct server_upgrade *upgrade, unsigned patience_ms)
 {
     enum { STEP_MS = 10 };
-    for (unsigned waited_ms = 0; upgrade->abandoned && upgrade->killed > 0; waited_ms += STEP_MS) {
-        if (waitpid(upgrade->killed, NULL, WNOHANG) != 0) {
-            upgrade->killed = 0;
+    for (unsigned waited_ms = 0; upgrade->ending > 0; waited_ms += STEP_MS) {
+        if (waitpid(upgrade->ending, NULL, WNOHANG) != 0) {
+            upgrade->ending = 0;
         } else if (waited_ms >= patience_ms) {
-            (void)kill(upgrade->killed, SIGKILL);
+            (void)kill(upgrade->ending, SIGKILL);
             return;
         } else {
             (void)poll(NULL, 0, STEP_MS);
@@ -312,8 +315,9 @@ void server_upgrade_end(struct server_upgrade *upgrade, unsigned patience_ms)
 /* Another process may get the id now. */
 bool server_upgrade_reaped(struct server_upgrade *upgrade, pid_t pid)
 {
-    if (upgrade->killed == pid) {
-        upgrade->killed = 0;
+    pid_t *left = upgrade->killed == pid ? &upgrade->killed : &upgrade->ending;
+    if (*left == pid) {
+        *left = 0;
         return true;
     }
     if (upgrade->pid != pid)

@@ -19,9 +19,9 @@ struct server_upgrade {
     char **arguments;   /* NULL at the end */
     char **environment; /* as it was when this process started */
     pid_t pid;          /* of the successor; 0: none, or it has ended */
-    pid_t killed;       /* a successor that was killed or abandoned, and not reaped yet; 0: none */
-    bool late;          /* it was killed because it was not ready in time */
-    bool abandoned;     /* it was asked to end */
+    pid_t killed;       /* a successor that was killed, and not reaped yet; 0: none */
+    pid_t ending;       /* a successor that was asked to end, and not reaped yet; 0: none */
+    bool late;          /* `killed` was not ready in time */
     int ready_fd;       /* read end; -1: none */
     bool has_data;      /* bytes have come through ready_fd */
     uint64_t limit_ns;  /* when the successor has failed if it is not ready */
@@ -63,8 +63,9 @@ enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, u
  * no longer used, and the next check fails unless the successor served before. */
 bool server_upgrade_reaped(struct server_upgrade *upgrade, pid_t pid);
 
-/* Asks a successor that is starting to end at once. So it removes the files that it has made: a pid
- * file, sockets. The caller reaps it, or calls server_upgrade_end at its own end. */
+/* Asks a successor that is starting, if there is one, to end at once. So it removes the files that
+ * it has made: a pid file, sockets. The caller reaps it, or calls server_upgrade_end at its own
+ * end. */
 void server_upgrade_abandon(struct server_upgrade *upgrade);
 
 /* Waits for a successor that was abandoned, but not longer than `patience_ms`. Then kills it. */

@@ -253,6 +253,21 @@ static void the_end_waits_for_an_abandoned_successor(void **state)
     server_upgrade_done(&upgrade);
 }
 
+/* Only the first call finds a successor. The end still waits for it. */
+static void a_successor_that_is_abandoned_twice_is_waited_for(void **state)
+{
+    (void)state;
+    struct server_upgrade upgrade;
+    begin_waiting(&upgrade, "tidy");
+    pid_t pid = upgrade.pid;
+    server_upgrade_abandon(&upgrade);
+    server_upgrade_abandon(&upgrade);
+    server_upgrade_end(&upgrade, LIMIT_MS);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    server_upgrade_done(&upgrade);
+}
+
 static void an_abandoned_successor_that_stays_is_killed(void **state)
 {
     (void)state;
@@ -309,6 +324,7 @@ int main(void)
         cmocka_unit_test(a_successor_that_takes_too_long_is_killed),
         cmocka_unit_test(an_abandoned_successor_can_remove_its_files),
         cmocka_unit_test(the_end_waits_for_an_abandoned_successor),
+        cmocka_unit_test(a_successor_that_is_abandoned_twice_is_waited_for),
         cmocka_unit_test(an_abandoned_successor_that_stays_is_killed),
         cmocka_unit_test(a_file_that_cannot_be_executed_has_failed),
         cmocka_unit_test(a_rotation_while_a_successor_starts_reaches_it_when_it_serves),
