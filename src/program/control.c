@@ -22,13 +22,15 @@ enum { MASTERS_SHOWN = 16, STATUS_MS = 2000, PATIENCE_MS = 1000 };
 
 /* ---- the conversation ---- */
 
-/* An answer as it arrives. Whole lines go to `each`, except the last line, which is the result. */
+/* An answer as it arrives. Whole lines go to `each`, except the last line, which is the result. It
+ * needs no memory of the heap: a shortage here would look like a server that does not answer. */
 struct reading {
     void (*each)(struct reading *reading, struct span line);
-    FILE *out;
     uint64_t patience_ns; /* the time before which progress lines are not shown */
     enum program_control_answer answer;
-    bool kept_plain; /* an address without TLS is kept */
+    char *url; /* gets an address, and has this size */
+    size_t url_size;
+    bool kept_plain; /* the address is one without TLS */
     size_t len;
     char text[SERVER_CONTROL_ANSWER_MAX];
 };
@@ -99,18 +101,13 @@ static void show_answer_line(struct reading *reading, struct span line)
 
 enum program_control_answer program_control_ask(struct program_master *master, const char *request)
 {
-    struct reading *reading = calloc(1, sizeof(*reading));
-    enum program_control_answer answer = PROGRAM_CONTROL_CUT;
-    if (reading) {
-        send_request(master->fd, request); /* a failure shows when the answer is read */
-        reading->each = show_answer_line;
-        reading->patience_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
-        answer = read_answer(master->fd, reading, -1);
-    }
-    free(reading);
+    struct reading reading = { .each = show_answer_line,
+                               .patience_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS };
+    send_request(master->fd, request); /* a failure shows when the answer is read */
+    (void)read_answer(master->fd, &reading, -1);
     close(master->fd);
     master->fd = -1;
-    return answer;
+    return reading.answer;
 }
 
 /* ---- the address of the server ---- */
@@ -119,33 +116,22 @@ enum program_control_answer program_control_ask(struct program_master *master, c
 static void keep_url(struct reading *reading, struct span line)
 {
     bool plain = !span_starts(line, SPAN("https://"));
-    if (span_starts(line, SPAN("since ")) || reading->kept_plain ||
-        (!plain && ftell(reading->out) > 0))
+    if (span_starts(line, SPAN("since ")) || reading->kept_plain || (!plain && reading->url[0]))
         return;
-    rewind(reading->out);
-    fprintf(reading->out, "%.*s%c", (int)line.len, line.at, '\0');
+    snprintf(reading->url, reading->url_size, "%.*s", (int)line.len, line.at);
     reading->kept_plain = plain;
 }
 
 enum program_control_answer program_control_url(struct program_master *master, char *out,
                                                 size_t size)
 {
-    enum program_control_answer answer = PROGRAM_CONTROL_CUT;
-    struct reading *reading = calloc(1, sizeof(*reading));
-    FILE *text = fmemopen(out, size, "w");
+    struct reading reading = { .each = keep_url, .url = out, .url_size = size };
     out[0] = '\0';
-    if (reading && text) {
-        send_request(master->fd, "status");
-        reading->each = keep_url;
-        reading->out = text;
-        answer = read_answer(master->fd, reading, STATUS_MS);
-    }
-    if (text)
-        (void)fclose(text);
-    free(reading);
+    send_request(master->fd, "status");
+    (void)read_answer(master->fd, &reading, STATUS_MS);
     close(master->fd);
     master->fd = -1;
-    return answer;
+    return reading.answer;
 }
 
 /* ---- finding ---- */
@@ -207,12 +193,13 @@ static int connect_master(const char *path, pid_t pid, struct program_master *re
     return PROGRAM_OK;
 }
 
-/* Handles the lines `since N` and the URLs. */
+/* Prints the lines `since N` and the URLs. */
 static void show_status_line(struct reading *reading, struct span line)
 {
     uint64_t since;
+    (void)reading;
     if (!span_starts(line, SPAN("since "))) {
-        fprintf(reading->out, "  %.*s", (int)line.len, line.at);
+        fprintf(stderr, "  %.*s", (int)line.len, line.at);
         return;
     }
     if (!num_parse_u64(span_skip(line, 6), &since))
@@ -221,25 +208,22 @@ static void show_status_line(struct reading *reading, struct span line)
     time_t when = (time_t)since;
     struct tm parts;
     if (localtime_r(&when, &parts) && strftime(text, sizeof(text), "%F %T", &parts) > 0)
-        fprintf(reading->out, "  since %s", text);
+        fprintf(stderr, "  since %s", text);
 }
 
 static void show_master(const char *folder, pid_t pid)
 {
     char path[SERVER_RUNTIME_MAX];
-    struct reading *reading = calloc(1, sizeof(*reading));
+    struct reading reading = { .each = show_status_line };
     fprintf(stderr, "  %d", (int)pid);
     int fd = server_runtime_socket(folder, pid, path) == 0 ? os_socket_connect(path) : -1;
-    if (reading && fd >= 0) {
+    if (fd >= 0) {
         send_request(fd, "status");
-        reading->each = show_status_line;
-        reading->out = stderr;
-        (void)read_answer(fd, reading, STATUS_MS);
+        (void)read_answer(fd, &reading, STATUS_MS);
     }
     fputc('\n', stderr);
     if (fd >= 0)
         close(fd);
-    free(reading);
 }
 
 static int find_only_master(const char *folder, const char *command,
@@ -248,6 +232,8 @@ static int find_only_master(const char *folder, const char *command,
     pid_t pids[MASTERS_SHOWN];
     char path[SERVER_RUNTIME_MAX];
     int count = server_runtime_list(folder, pids, MASTERS_SHOWN);
+    if (count < 0 && count != -ENOENT)
+        return refuse_socket(-1, folder, strerror(-count));
     if (count <= 0) {
         fprintf(stderr,
                 "weir: no server of this user has its socket in %s; name the socket of one with "

@@ -397,9 +397,13 @@ static int run_trace(void *given, const char *const *words)
     const struct trace_options *options = given;
     const char *target = program_command_argument(&options->arguments);
     int status = check_words(options, target);
-    struct tracing *tracing = status == PROGRAM_OK ? calloc(1, sizeof(*tracing)) : NULL;
-    if (!tracing)
-        return status == PROGRAM_OK ? PROGRAM_FAILED : status;
+    if (status != PROGRAM_OK)
+        return status;
+    struct tracing *tracing = calloc(1, sizeof(*tracing));
+    if (!tracing) {
+        fputs("weir: out of memory\n", stderr);
+        return PROGRAM_FAILED;
+    }
     tracing->options = options;
     tracing->target = target;
     tracing->second = options->arguments.count > 1 ? options->arguments.at[1] : NULL;
