@@ -47,6 +47,6 @@ MUST_USE int server_compression_begin(struct server_resources *resources,
                                       bool run);
 
 /* Ends the compressor, if there is one. It waits at most a quarter of a second for a piece under
- * way (site/coder.h). False: a thread is left. It uses an entry of the cache with its site, and the
- * statistics, until the process ends. */
+ * way (site/coder.h), or for a lookup on the disk. False: a thread is left. It uses an entry of the
+ * cache with its site, and the statistics, until the process ends. */
 MUST_USE bool server_compression_end(struct server_resources *resources);

@@ -203,15 +203,14 @@ static void close_site(struct session_site *site)
 }
 
 /* A fetch or a compression that the disk does not answer uses its site to the end of the process.
- * Its thread is the only one that is left. False: there is one. */
+ * False: a thread of one or of both is left. Every other thread has ended. */
 static bool end_tasks(struct server_resources *resources)
 {
     task_pool_free(resources->shared.tasks);
-    if (!site_fetch_free(resources->shared.fetches))
-        return false;
-    const bool over = server_compression_end(resources);
+    const bool fetched = site_fetch_free(resources->shared.fetches);
+    const bool compressed = server_compression_end(resources);
     session_tally_done(&resources->totals);
-    return over;
+    return fetched && compressed;
 }
 
 void server_resources_close(struct server_resources *resources)

@@ -61,22 +61,6 @@ bool site_compressing_may_continue(struct site_compressor *c, const struct site_
     return false;
 }
 
-bool site_compressing_use_site(struct site_compressor *c, const struct site_entry *entry)
-{
-    if (!site_compressing_may_continue(c, entry))
-        return false;
-    CHECK(pthread_mutex_lock(&c->site_lock) == 0);
-    if (!site_compressing_is_stopping(c))
-        return true;
-    site_compressing_leave_site(c);
-    return false;
-}
-
-void site_compressing_leave_site(struct site_compressor *c)
-{
-    CHECK(pthread_mutex_unlock(&c->site_lock) == 0);
-}
-
 void site_compressing_spend_since(struct site_compressor *c, uint64_t began_ns)
 {
     const uint64_t spent_ns = os_clock_thread_ns() - began_ns;

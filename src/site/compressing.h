@@ -52,8 +52,6 @@ struct site_compressor {
     struct site_compressing_job queue[SITE_COMPRESSOR_QUEUE];
     struct site_deltas deltas;
 
-    pthread_mutex_t site_lock; /* the thread holds it while it uses the site of an entry */
-
     /* Of the thread alone. */
     struct site_dictionaries dictionaries;
     struct site_compress_budget budget;
@@ -91,11 +89,6 @@ bool site_compressing_add_job(struct site_compressor *c, struct site_compressing
 /* Waits until the budget allows the next piece. False: it is not needed any more, because the
  * compressor stops, or because the entry has left the cache. */
 bool site_compressing_may_continue(struct site_compressor *c, const struct site_entry *entry);
-
-/* The same, for a step that uses more than the entry and its files: the site, or the rules for its
- * paths. They are not freed before the thread leaves them. */
-bool site_compressing_use_site(struct site_compressor *c, const struct site_entry *entry);
-void site_compressing_leave_site(struct site_compressor *c);
 
 /* Charges the budget with the CPU time since `began_ns` (os_clock_thread_ns). */
 void site_compressing_spend_since(struct site_compressor *c, uint64_t began_ns);

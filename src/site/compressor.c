@@ -132,7 +132,6 @@ struct site_compressor *site_compressor_new(struct site_compressor_plan plan)
     c->budget = site_compress_budget_of(plan.cpu_percent, os_clock_now_ns());
     CHECK(sem_init(&c->wake, 0, 0) == 0);
     CHECK(pthread_mutex_init(&c->lock, NULL) == 0); /* no default mutex of Linux needs memory */
-    CHECK(pthread_mutex_init(&c->site_lock, NULL) == 0);
     return c;
 }
 
@@ -216,8 +215,6 @@ void site_compressor_stop(struct site_compressor *compressor)
     struct site_compressing_job job;
     atomic_store_explicit(&compressor->stopping, true, memory_order_release);
     CHECK(sem_post(&compressor->wake) == 0);
-    CHECK(pthread_mutex_lock(&compressor->site_lock) == 0);
-    CHECK(pthread_mutex_unlock(&compressor->site_lock) == 0);
     while (take_job(compressor, &job))
         site_cache_release(&job.entry->cache);
 }
@@ -227,7 +224,6 @@ void site_compressor_free(struct site_compressor *compressor)
     if (compressor == NULL)
         return;
     CHECK(pthread_mutex_destroy(&compressor->lock) == 0);
-    CHECK(pthread_mutex_destroy(&compressor->site_lock) == 0);
     CHECK(sem_destroy(&compressor->wake) == 0);
     site_deltas_done(&compressor->deltas);
     site_dictionary_done(&compressor->dictionaries);

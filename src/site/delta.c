@@ -288,11 +288,10 @@ static void add_files(const struct scan *scan, const struct site_folder *folder)
         if (row->directory || row->size < SITE_COMPRESS_LEAST || row->size > SITE_COMPRESS_MOST ||
             bytes + row->size > c->dictionaries.bytes_most)
             continue;
-        if (!site_compressing_use_site(c, scan->entry))
+        if (!site_compressing_may_continue(c, scan->entry))
             return;
         const uint64_t began_ns = os_clock_thread_ns();
         const bool opened = open_file(scan, site_folder_name(folder, row), &lookup);
-        site_compressing_leave_site(c);
         if (opened) {
             const uint64_t size = lookup.identity[SITE_PLAIN].size;
             add_open_file(c, scan->request->family, lookup.fd[SITE_PLAIN], size);
@@ -312,11 +311,10 @@ static void scan_folder(struct site_compressor *c, const struct site_entry *entr
     const char *slash = memrchr(key.at, '/', key.len);
     const struct scan scan = { c, entry, request, span_first(key, (size_t)(slash + 1 - key.at)) };
     struct site_folder folder;
-    if (!site_compressing_use_site(c, entry))
+    if (!site_compressing_may_continue(c, entry))
         return;
     const uint64_t began_ns = os_clock_thread_ns();
     const bool read = read_folder(&scan, &folder);
-    site_compressing_leave_site(c);
     site_compressing_spend_since(c, began_ns);
     if (!read)
         return;

@@ -7,11 +7,14 @@
 #include "model/model.h"
 #include "server/capacity.h"
 #include "server/compression.h"
+#include "site/compressor.h"
+#include "site/fetching.h"
 #include "site/site.h"
 #include "tree.h"
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 
 enum { FILES = 1024 };
 
@@ -47,40 +50,54 @@ static void open_resources(struct server_resources *resources, const struct conf
     assert_non_null(resources->shared.compressor);
 }
 
+/* Opens resources with one site, in `tree`, which compresses. */
+static void open_site(struct tree *tree, struct server_resources *resources,
+                      struct log_access_sink *log)
+{
+    static struct config_site site;
+    static struct config config;
+    tree_make(tree);
+    site = (struct config_site){ .name = "a",
+                                 .hosts = none,
+                                 .root = tree->path,
+                                 .index = index_names,
+                                 .types = none,
+                                 .headers = none,
+                                 .etag = "auto",
+                                 .compress = true,
+                                 .hsts_s = CONFIG_NEVER };
+    config = (struct config){ .listen = listen_at,
+                              .cache_policy = "sieve",
+                              .cache_size_bytes = 1 << 20,
+                              .cache_entries = 64,
+                              .cache_file_max_bytes = 4096,
+                              .compress_cpu = 25,
+                              .listings = 1,
+                              .proxy_protocol = none,
+                              .forwarded_from = none,
+                              .forwarded_field = "x-forwarded-for",
+                              .sites = &site,
+                              .site_count = 1 };
+    open_resources(resources, &config, log);
+}
+
+static void start_thread(struct server_resources *resources, void *(*run)(void *), void *context)
+{
+    assert_int_equal(pthread_create(&resources->compressing, NULL, run, context), 0);
+    resources->compresses = true;
+}
+
 static void a_site_stays_while_a_thread_compresses(void **state)
 {
     (void)state;
     struct tree tree;
-    tree_make(&tree);
-    const struct config_site site = { .name = "a",
-                                      .hosts = none,
-                                      .root = tree.path,
-                                      .index = index_names,
-                                      .types = none,
-                                      .headers = none,
-                                      .etag = "auto",
-                                      .compress = true,
-                                      .hsts_s = CONFIG_NEVER };
-    const struct config config = { .listen = listen_at,
-                                   .cache_policy = "sieve",
-                                   .cache_size_bytes = 1 << 20,
-                                   .cache_entries = 64,
-                                   .cache_file_max_bytes = 4096,
-                                   .compress_cpu = 25,
-                                   .listings = 1,
-                                   .proxy_protocol = none,
-                                   .forwarded_from = none,
-                                   .forwarded_field = "x-forwarded-for",
-                                   .sites = &site,
-                                   .site_count = 1 };
     struct log_access_sink log;
-    struct server_resources resources;
-    open_resources(&resources, &config, &log);
+    static struct server_resources resources; /* a checker of leaks finds what is left */
+    open_site(&tree, &resources, &log);
     slow.site = resources.sites[0].site;
     assert_int_equal(sem_init(&slow.closed, 0, 0), 0);
     assert_int_equal(sem_init(&slow.over, 0, 0), 0);
-    assert_int_equal(pthread_create(&resources.compressing, NULL, use_site_late, NULL), 0);
-    resources.compresses = true;
+    start_thread(&resources, use_site_late, NULL);
 
     server_resources_close(&resources);
     assert_int_equal(sem_post(&slow.closed), 0);
@@ -90,8 +107,40 @@ static void a_site_stays_while_a_thread_compresses(void **state)
     tree_remove(&tree);
 }
 
+static atomic_bool compressor_has_ended;
+
+static void *wait_for_the_stop(void *compressor)
+{
+    while (site_compressor_work(compressor))
+        continue;
+    atomic_store(&compressor_has_ended, true);
+    return NULL;
+}
+
+/* A task that the pool has taken stands for a fetch that the disk does not answer. */
+static void a_fetch_that_does_not_end_leaves_no_other_thread(void **state)
+{
+    (void)state;
+    struct tree tree;
+    struct log_access_sink log;
+    static struct server_resources resources; /* a checker of leaks finds what is left */
+    open_site(&tree, &resources, &log);
+    const struct site *site = resources.sites[0].site;
+    atomic_fetch_add(&resources.shared.fetches->tasks, 1);
+    start_thread(&resources, wait_for_the_stop, resources.shared.compressor);
+
+    server_resources_close(&resources);
+    assert_true(atomic_load(&compressor_has_ended));
+    assert_true(site_can_read(site, true));
+    log_access_close(&log);
+    tree_remove(&tree);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_site_stays_while_a_thread_compresses) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_site_stays_while_a_thread_compresses),
+        cmocka_unit_test(a_fetch_that_does_not_end_leaves_no_other_thread),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
