@@ -7,13 +7,11 @@
 #include "os/clock.h"
 #include "os/signal.h"
 #include "server/crew.h"
+#include "server/exclusives.h"
 #include "server/follow.h"
 #include "server/generations.h"
 #include "server/management.h"
-#include "server/page.h"
-#include "server/pidfile.h"
 #include "server/report.h"
-#include "server/stats.h"
 #include "server/trial.h"
 
 #include <poll.h>
@@ -29,10 +27,8 @@ struct master {
     struct server_generation *generations;        /* the newest first */
     struct server_generation *starting, *serving; /* two of them; or NULL */
     struct server_generation_host host;
-    struct server_pidfiles pidfiles;
+    struct server_exclusives own;
     struct server_management management;
-    struct server_stats stats;
-    struct server_page page;
     struct server_look look;
     struct server_trial trial; /* before a generation */
     int signal_fd;
@@ -51,13 +47,13 @@ static void leave_master(void *context, const struct server_generation *g)
     struct master *m = context;
     close(m->signal_fd);
     server_errand_close(&m->look.errand);
-    server_pidfile_leave(&m->pidfiles);
+    server_pidfile_leave(&m->own.pidfiles);
     server_management_leave(&m->management, g && g->tls.server);
     for (struct server_generation *other = m->generations; other; other = other->next)
         if (other != g)
             server_generation_leave(other);
     if (g)
-        server_page_leave(&m->page);
+        server_page_leave(&m->own.page);
     else
         server_listeners_leave(&m->addresses, NULL, 0);
 }
@@ -71,9 +67,9 @@ static void announce(struct master *m, const struct server_generation *g)
     m->announced = true;
     server_sandbox_confine_master(g->config);
     server_listeners_close_unused(&m->addresses);
-    server_listeners_close_unused(&m->page.addresses);
+    server_listeners_close_unused(&m->own.page.addresses);
     if (!m->launch->quiet)
-        server_generations_print(g, &m->page.now.listeners);
+        server_generations_print(g, &m->own.page.now.listeners);
     server_management_serving(&m->management, &g->listeners, text);
 }
 
@@ -83,13 +79,13 @@ static void announce(struct master *m, const struct server_generation *g)
 static void finish_reload(struct master *m, bool good)
 {
     server_report_end(&m->report, good, m->serving, m->reload_asked ? NULL : &m->management,
-                      &m->stats);
+                      &m->own.stats);
 }
 
 /* A generation, the first or a later one, has begun to serve. */
 static void report_serving(struct master *m)
 {
-    server_stats_serving(&m->stats, m->serving, &m->page.now.listeners);
+    server_stats_serving(&m->own.stats, m->serving, &m->own.page.now.listeners);
     server_sitefiles_log(&m->serving->sitefiles);
     if (m->following != FOLLOW_NONE)
         server_follow_report(m->following);
@@ -100,27 +96,11 @@ static void report_serving(struct master *m)
     m->following = FOLLOW_NONE;
 }
 
-/* Takes what another server may hold: the pid file, which is written when the generation serves,
- * and the addresses of the page. A first master starts the page at once, so that it shows that. */
-static void claim_exclusives(struct master *m, struct server_generation *g)
-{
-    char why[LOG_ERROR_LINE_MAX];
-    pid_t predecessor = m->management.inherited.predecessor;
-    if (!g->failed &&
-        server_pidfile_prepare(&m->pidfiles, g->store, predecessor, why, sizeof(why)) < 0)
-        server_generation_fail(g, why);
-    server_stats_use(&m->stats, g->config, predecessor);
-    if (!g->failed && server_page_prepare(&m->page, &m->stats, g, why, sizeof(why)) < 0)
-        server_generation_fail(g, why);
-    if (!m->announced && predecessor == 0)
-        server_page_commit(&m->page);
-}
-
 /* `g` may be NULL. */
 static void refuse_generation(struct master *m, const struct server_generation *g, const char *why)
 {
     if (m->following != FOLLOW_NONE) {
-        server_follow_refuse(m->following, m->serving, g, why, &m->stats);
+        server_follow_refuse(m->following, m->serving, g, why, &m->own.stats);
         m->following = FOLLOW_NONE;
     } else if (m->announced) {
         server_report_say(&m->report, why);
@@ -135,8 +115,7 @@ static void refuse_generation(struct master *m, const struct server_generation *
 static void abandon_starting(struct master *m)
 {
     struct server_generation *g = m->starting;
-    server_pidfile_cancel(&m->pidfiles);
-    server_page_cancel(&m->page);
+    server_exclusives_cancel(&m->own);
     m->starting = NULL;
     refuse_generation(m, g, g->why);
     server_generation_end(g, &m->addresses);
@@ -152,8 +131,7 @@ static void switch_generation(struct master *m)
     }
     m->serving = m->starting;
     m->starting = NULL;
-    server_pidfile_commit(&m->pidfiles, m->serving->config->pid_file);
-    server_page_commit(&m->page);
+    server_exclusives_commit(&m->own, m->serving);
     server_look_forget(&m->look); /* a late result would look like a change */
     if (old)
         server_generation_drain(old, &m->addresses);
@@ -174,7 +152,8 @@ static void start_generation(struct master *m, struct config_store *store)
     m->starting = g;
     if (!m->announced)
         server_logs_use_error(&g->logs);
-    claim_exclusives(m, g);
+    const pid_t predecessor = m->management.inherited.predecessor;
+    server_exclusives_claim(&m->own, g, predecessor, !m->announced && predecessor == 0);
     uint64_t limit_ns = m->announced ? os_clock_now_ns() + RELOAD_MAX_S * DURATION_SECOND : 0;
     if (!g->failed)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
@@ -199,7 +178,7 @@ static void follow_disk(struct master *m)
     if (!follows_disk(m))
         return;
     m->following = server_follow_check(m->serving, &m->look, now_ns);
-    server_stats_folders(&m->stats, m->serving->roots.gone);
+    server_stats_folders(&m->own.stats, m->serving->roots.gone);
     if (m->following != FOLLOW_NONE)
         server_trial_begin(&m->trial, m->launch, m->serving->store, &m->management.tickets, now_ns);
 }
@@ -260,7 +239,7 @@ static void act_on_requests(struct master *m)
         begin_reload(m);
     if (m->upgrade_asked && is_settled(m)) {
         m->upgrade_asked = false;
-        server_management_upgrade(&m->management, &m->addresses, &m->page.addresses);
+        server_management_upgrade(&m->management, &m->addresses, &m->own.page.addresses);
     }
 }
 
@@ -290,10 +269,10 @@ static void begin_stop(struct master *m, bool drain)
     m->following = FOLLOW_NONE;
     m->starting = NULL;
     server_trial_abandon(&m->trial);
-    server_page_cancel(&m->page);
-    server_stats_stopping(&m->stats);
+    server_page_cancel(&m->own.page);
+    server_stats_stopping(&m->own.stats);
     server_management_abandon(&m->management);
-    server_report_stop(&m->report, m->reload_asked, m->serving, &m->management, &m->stats);
+    server_report_stop(&m->report, m->reload_asked, m->serving, &m->management, &m->own.stats);
     m->reload_asked = false;
     server_management_stopping(&m->management);
     for (struct server_generation *g = m->generations; g; g = g->next) {
@@ -310,8 +289,7 @@ static void begin_stop(struct master *m, bool drain)
 static void yield_to_successor(struct master *m)
 {
     m->addresses.handed_over = true;
-    server_page_hand_over(&m->page);
-    server_pidfile_yield(&m->pidfiles);
+    server_exclusives_hand_over(&m->own);
     if (m->reload_asked) /* it may have read the configuration before that changed */
         (void)kill(m->management.upgrade.pid, SIGHUP);
     m->reload_asked = false;
@@ -348,18 +326,19 @@ static void reap_children(struct master *m)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (server_page_reap(&m->page, pid, status) || server_errand_reap(&m->look.errand, pid) ||
-            server_errand_reap(&m->trial.errand, pid) ||
+        if (server_page_reap(&m->own.page, pid, status) ||
+            server_errand_reap(&m->look.errand, pid) || server_errand_reap(&m->trial.errand, pid) ||
             server_upgrade_reaped(&m->management.upgrade, pid))
             continue;
-        server_stats_reaped(&m->stats, pid, status);
+        server_stats_reaped(&m->own.stats, pid, status);
         server_generations_reap(m->generations, &m->addresses, pid, status);
     }
 }
 
 static void rotate_logs(struct master *m)
 {
-    server_stats_rotated(&m->stats, server_generations_rotate_logs(m->generations, &m->page));
+    server_stats_rotated(&m->own.stats,
+                         server_generations_rotate_logs(m->generations, &m->own.page));
     server_management_rotated(&m->management);
 }
 
@@ -415,9 +394,10 @@ static size_t collect_descriptors(const struct master *m, struct pollfd *ends,
 static int loop_wait_ms(struct master *m)
 {
     uint64_t due = server_management_due_ns(&m->management);
-    due = server_stats_tick(&m->stats, &m->addresses, due);
-    due = server_page_tick(&m->page, &m->host, due);
-    due = server_pidfile_tick(&m->pidfiles, server_management_is_upgrading(&m->management), due);
+    due = server_stats_tick(&m->own.stats, &m->addresses, due);
+    due = server_page_tick(&m->own.page, &m->host, due);
+    due =
+        server_pidfile_tick(&m->own.pidfiles, server_management_is_upgrading(&m->management), due);
     due = m->drain_ns > 0 && m->drain_ns < due ? m->drain_ns : due;
     due = server_look_due_ns(&m->look, os_clock_now_ns(), due);
     due = server_trial_due_ns(&m->trial, due);
@@ -470,16 +450,16 @@ int server_master_run(struct config_store *store, const struct server_master_lau
 {
     struct master m = { .launch = launch,
                         .has_terminal = isatty(STDERR_FILENO) == 1,
-                        .page = SERVER_PAGE_NONE,
+                        .own = SERVER_EXCLUSIVES_NONE,
                         .look = SERVER_LOOK_NONE,
                         .trial = SERVER_TRIAL_NONE };
     const struct server_management_master asked = { .reload = asked_to_reload,
                                                     .stop = asked_to_stop,
                                                     .serving = asked_for_listeners,
                                                     .context = &m };
-    m.host = (struct server_generation_host){ leave_master, &m, &m.stats, &m.abandoned };
-    m.addresses.other = &m.page.addresses;
-    m.page.addresses.other = &m.addresses;
+    m.host = (struct server_generation_host){ leave_master, &m, &m.own.stats, &m.abandoned };
+    m.addresses.other = &m.own.page.addresses;
+    m.own.page.addresses.other = &m.addresses;
     if (open_management(&m, &asked) < 0) {
         config_read_free(store);
         return 1;
@@ -490,9 +470,7 @@ int server_master_run(struct config_store *store, const struct server_master_lau
     supervise(&m);
     server_upgrade_end(&m.management.upgrade, SERVER_UPGRADE_END_MS);
     server_look_forget(&m.look);
-    server_page_end(&m.page);
-    server_stats_end(&m.stats);
-    server_pidfile_remove(&m.pidfiles);
+    server_exclusives_end(&m.own);
     server_management_close(&m.management);
     server_listeners_close_all(&m.addresses);
     close(m.signal_fd);
