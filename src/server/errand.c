@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void drop_line(void *context, const char *text)
@@ -45,6 +46,7 @@ int server_errand_begin(struct server_errand *errand, void (*run)(void *context,
     CHECK(errand->fd < 0 && errand->pid == 0);
     const pid_t master = getpid();
     int ends[2];
+    errand->signal = 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     const int flags = fcntl(ends[0], F_GETFL);
@@ -109,8 +111,10 @@ bool server_errand_has_process(const struct server_errand *errand)
     return has;
 }
 
-bool server_errand_reap(struct server_errand *errand, pid_t pid)
+bool server_errand_reap(struct server_errand *errand, pid_t pid, int status)
 {
+    if (errand->pid == pid && WIFSIGNALED(status))
+        errand->signal = WTERMSIG(status);
     pid_t *place = errand->pid == pid ? &errand->pid : place_of(errand, pid);
     if (place)
         *place = 0;

@@ -21,8 +21,9 @@
 enum { SERVER_ERRANDS_LEFT = 3 };
 
 struct server_errand {
-    int fd;    /* reads what the process writes, without waiting; -1: nothing reads it */
-    pid_t pid; /* 0: no errand is under way */
+    int fd;     /* reads what the process writes, without waiting; -1: nothing reads it */
+    pid_t pid;  /* 0: no errand is under way */
+    int signal; /* that ended the process of the last errand; 0: none */
     pid_t left[SERVER_ERRANDS_LEFT]; /* processes of earlier errands that were given up; or 0 */
 };
 #define SERVER_ERRAND_NONE ((struct server_errand){ .fd = -1 })
@@ -46,5 +47,6 @@ void server_errand_give_up(struct server_errand *errand);
 /* Whether a process of this errand, or of one that was given up, has not ended. */
 bool server_errand_has_process(const struct server_errand *errand);
 
-/* A child has ended. Whether it was a process of this errand, and no worker. */
-bool server_errand_reap(struct server_errand *errand, pid_t pid);
+/* A child has ended with `status` of wait(2). Whether it was a process of this errand, and no
+ * worker. */
+bool server_errand_reap(struct server_errand *errand, pid_t pid, int status);

@@ -217,11 +217,12 @@ static void use_configuration(struct master *m)
 
 static void check_trial(struct master *m)
 {
-    const enum server_trial_result result = server_trial_result(&m->trial, os_clock_now_ns());
+    char why[SERVER_TRIAL_WHY_MAX];
+    const enum server_trial_result result = server_trial_result(&m->trial, os_clock_now_ns(), why);
     if (result == TRIAL_PASSED)
         use_configuration(m);
     else if (result == TRIAL_FAILED)
-        refuse_generation(m, NULL, server_trial_why);
+        refuse_generation(m, NULL, why);
 }
 
 static void check_starting(struct master *m)
@@ -327,7 +328,8 @@ static void reap_children(struct master *m)
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (server_page_reap(&m->own.page, pid, status) ||
-            server_errand_reap(&m->look.errand, pid) || server_errand_reap(&m->trial.errand, pid) ||
+            server_errand_reap(&m->look.errand, pid, status) ||
+            server_errand_reap(&m->trial.errand, pid, status) ||
             server_upgrade_reaped(&m->management.upgrade, pid))
             continue;
         server_stats_reaped(&m->own.stats, pid, status);

@@ -9,7 +9,8 @@
 #include "server/sitefiles.h"
 #include "server/tls.h"
 
-const char server_trial_why[] = "a disk that the configuration names does not answer";
+#include <stdio.h>
+#include <string.h>
 
 struct reading {
     const struct server_master_launch *launch;
@@ -70,13 +71,25 @@ bool server_trial_is_open(const struct server_trial *trial)
     return server_errand_has_process(&trial->errand) || server_trial_is_awaited(trial);
 }
 
-enum server_trial_result server_trial_result(struct server_trial *trial, uint64_t now_ns)
+enum server_trial_result server_trial_result(struct server_trial *trial, uint64_t now_ns,
+                                             char why[SERVER_TRIAL_WHY_MAX])
 {
     if (!server_trial_is_awaited(trial))
         return TRIAL_NO_RESULT;
     if (reads(trial) && now_ns < trial->limit_ns)
         return TRIAL_NO_RESULT;
-    const enum server_trial_result result = reads(trial) ? TRIAL_FAILED : TRIAL_PASSED;
+    const int signal = trial->errand.signal;
+    enum server_trial_result result = TRIAL_FAILED;
+    if (reads(trial))
+        (void)snprintf(why, SERVER_TRIAL_WHY_MAX,
+                       "a disk that the configuration names does not answer");
+    else if (signal > 0)
+        (void)snprintf(why, SERVER_TRIAL_WHY_MAX,
+                       "a process that read the configuration first was killed by signal %d (%s), "
+                       "perhaps because it needs more memory than there is",
+                       signal, strsignal(signal));
+    else
+        result = TRIAL_PASSED;
     server_trial_abandon(trial);
     return result;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Before the master reads a configuration again, a process reads it, with the certificates, lists
- * of users and rules that it names (server/errand.h). If a disk does not answer there, the master
- * does not begin: the configuration in use stays.
+ * of users and rules that it names (server/errand.h). If a disk does not answer there, or if that
+ * process dies, as without memory, the master does not begin: the configuration in use stays.
  */
 #pragma once
 
@@ -17,8 +17,7 @@ struct tls_tickets;
 /* The patience. */
 enum { SERVER_TRIAL_S = 20 };
 
-/* What a failed trial means. */
-extern const char server_trial_why[];
+enum { SERVER_TRIAL_WHY_MAX = 160 };
 
 /* Zeroed but for `errand`: no trial. */
 struct server_trial {
@@ -41,11 +40,13 @@ bool server_trial_is_open(const struct server_trial *trial);
 enum server_trial_result {
     TRIAL_NO_RESULT, /* there is none now, or no trial */
     TRIAL_PASSED,    /* all could be read, right or wrong; or no process could be started */
-    TRIAL_FAILED     /* not all was read in SERVER_TRIAL_S, or too many earlier processes wait */
+    TRIAL_FAILED /* a signal has ended the process, or not all was read in SERVER_TRIAL_S, or too
+                    many earlier processes wait */
 };
 
-/* The result, once. */
-MUST_USE enum server_trial_result server_trial_result(struct server_trial *trial, uint64_t now_ns);
+/* The result, once. With TRIAL_FAILED `why` gets the reason. */
+MUST_USE enum server_trial_result server_trial_result(struct server_trial *trial, uint64_t now_ns,
+                                                      char why[SERVER_TRIAL_WHY_MAX]);
 
 /* When server_trial_result may have a result without the end of a child, or `due_ns` if that is
  * earlier. */

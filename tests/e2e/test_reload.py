@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 from collections import Counter
@@ -215,6 +216,30 @@ def test_an_invalid_configuration_changes_nothing(
     wait_until_holding(running, held)
 
     write(conf, site)
+    assert reload(running)[0]
+
+
+def test_a_configuration_that_needs_too_much_memory_changes_nothing(
+    server: ServerFactory, site: Path, conf: Path
+) -> None:
+    """The process that reads it first dies, and the master does not."""
+    running = configured(server, conf)
+    status = Path(f"/proc/{running.popen.pid}/status").read_text()
+    found = re.search(r"^VmSize:\s+(\d+) kB$", status, re.MULTILINE)
+    assert found
+    most = (int(found[1]) + 64) * 1024
+    if most > 1 << 40:
+        pytest.skip("a sanitizer has reserved memory for all that it will need")
+    before = resource.prlimit(running.popen.pid, resource.RLIMIT_AS)
+    resource.prlimit(running.popen.pid, resource.RLIMIT_AS, (most, before[1]))
+    hosts = "".join(f"host = {number}.example.org\n" for number in range(20000))
+    write(conf, site, site=hosts)
+    good, message = reload(running)
+    assert not good
+    assert "a process that read the configuration first was killed by signal 6" in message
+    resource.prlimit(running.popen.pid, resource.RLIMIT_AS, before)
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
     assert reload(running)[0]
 
 

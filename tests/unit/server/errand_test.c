@@ -17,6 +17,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,10 +29,11 @@ enum { NOW_NS = 1000 };
 static void reap_process(struct server_errand *errand, pid_t pid)
 {
     assert_true(pid > 0);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(server_errand_has_process(errand));
-    assert_true(server_errand_reap(errand, pid));
-    assert_false(server_errand_reap(errand, pid));
+    assert_true(server_errand_reap(errand, pid, status));
+    assert_false(server_errand_reap(errand, pid, status));
 }
 
 static void reap(struct server_errand *errand)
@@ -105,7 +107,7 @@ static void a_process_that_waits_stops_nobody(void **state)
     assert_int_equal(server_errand_begin(&errand, hang, NULL), 0);
     assert_int_equal(server_errand_read(&errand, &record, sizeof(record)), 0);
     server_errand_close(&errand);
-    assert_false(server_errand_reap(&errand, getpid()));
+    assert_false(server_errand_reap(&errand, getpid(), 0));
     assert_int_equal(kill(errand.pid, SIGKILL), 0);
     reap(&errand);
 }
@@ -160,25 +162,55 @@ static struct config_store *read_for_ever(void *context)
     return NULL;
 }
 
+static enum server_trial_result result_of(struct server_trial *trial, uint64_t now_ns)
+{
+    char why[SERVER_TRIAL_WHY_MAX];
+    return server_trial_result(trial, now_ns, why);
+}
+
 static void a_trial_passes_when_its_process_has_ended(void **state)
 {
     (void)state;
     const struct server_master_launch launch = { .read = read_nothing };
     struct server_trial trial = SERVER_TRIAL_NONE;
-    assert_int_equal(server_trial_result(&trial, NOW_NS), TRIAL_NO_RESULT);
+    assert_int_equal(result_of(&trial, NOW_NS), TRIAL_NO_RESULT);
     assert_false(server_trial_is_open(&trial));
 
     server_trial_begin(&trial, &launch, NULL, NULL, NOW_NS);
     assert_true(server_trial_is_awaited(&trial));
-    assert_int_equal(server_trial_result(&trial, NOW_NS), TRIAL_NO_RESULT);
+    assert_int_equal(result_of(&trial, NOW_NS), TRIAL_NO_RESULT);
     assert_int_equal(server_trial_due_ns(&trial, UINT64_MAX),
                      NOW_NS + SERVER_TRIAL_S * DURATION_SECOND);
     reap(&trial.errand);
     assert_int_equal(server_trial_due_ns(&trial, UINT64_MAX), 0);
-    assert_int_equal(server_trial_result(&trial, NOW_NS), TRIAL_PASSED);
-    assert_int_equal(server_trial_result(&trial, NOW_NS), TRIAL_NO_RESULT);
+    assert_int_equal(result_of(&trial, NOW_NS), TRIAL_PASSED);
+    assert_int_equal(result_of(&trial, NOW_NS), TRIAL_NO_RESULT);
     assert_int_equal(server_trial_due_ns(&trial, UINT64_MAX), UINT64_MAX);
     assert_false(server_trial_is_open(&trial));
+}
+
+static struct config_store *die(void *context)
+{
+    (void)context;
+    (void)raise(SIGKILL);
+    return NULL;
+}
+
+/* The master would die in the same way. The next trial begins anew. */
+static void a_trial_fails_when_its_process_is_killed(void **state)
+{
+    (void)state;
+    const struct server_master_launch dies = { .read = die }, ends = { .read = read_nothing };
+    struct server_trial trial = SERVER_TRIAL_NONE;
+    char why[SERVER_TRIAL_WHY_MAX];
+    server_trial_begin(&trial, &dies, NULL, NULL, NOW_NS);
+    reap(&trial.errand);
+    assert_int_equal(server_trial_result(&trial, NOW_NS, why), TRIAL_FAILED);
+    assert_non_null(strstr(why, "signal 9"));
+    assert_false(server_trial_is_open(&trial));
+    server_trial_begin(&trial, &ends, NULL, NULL, NOW_NS);
+    reap(&trial.errand);
+    assert_int_equal(result_of(&trial, NOW_NS), TRIAL_PASSED);
 }
 
 static void a_trial_fails_at_its_limit(void **state)
@@ -189,8 +221,8 @@ static void a_trial_fails_at_its_limit(void **state)
     struct server_trial trial = SERVER_TRIAL_NONE;
     server_trial_begin(&trial, &launch, NULL, NULL, NOW_NS);
     const pid_t pid = trial.errand.pid;
-    assert_int_equal(server_trial_result(&trial, limit_ns - 1), TRIAL_NO_RESULT);
-    assert_int_equal(server_trial_result(&trial, limit_ns), TRIAL_FAILED);
+    assert_int_equal(result_of(&trial, limit_ns - 1), TRIAL_NO_RESULT);
+    assert_int_equal(result_of(&trial, limit_ns), TRIAL_FAILED);
     assert_false(server_trial_is_awaited(&trial));
     assert_true(server_trial_is_open(&trial));
     reap_process(&trial.errand, pid);
@@ -204,11 +236,11 @@ static void a_trial_fails_at_once_when_too_many_processes_wait(void **state)
     struct server_trial trial = SERVER_TRIAL_NONE;
     for (int i = 0; i <= SERVER_ERRANDS_LEFT; i++) {
         server_trial_begin(&trial, &launch, NULL, NULL, NOW_NS);
-        assert_int_equal(server_trial_result(&trial, UINT64_MAX), TRIAL_FAILED);
+        assert_int_equal(result_of(&trial, UINT64_MAX), TRIAL_FAILED);
     }
     const pid_t last = trial.errand.pid;
     server_trial_begin(&trial, &launch, NULL, NULL, NOW_NS);
-    assert_int_equal(server_trial_result(&trial, NOW_NS), TRIAL_FAILED);
+    assert_int_equal(result_of(&trial, NOW_NS), TRIAL_FAILED);
     assert_int_equal(trial.errand.pid, last);
     reap(&trial.errand);
     for (int i = 0; i < SERVER_ERRANDS_LEFT; i++)
@@ -223,9 +255,9 @@ static void an_abandoned_trial_has_no_result(void **state)
     server_trial_begin(&trial, &launch, NULL, NULL, NOW_NS);
     const pid_t pid = trial.errand.pid;
     server_trial_abandon(&trial);
-    assert_int_equal(server_trial_result(&trial, UINT64_MAX), TRIAL_NO_RESULT);
+    assert_int_equal(result_of(&trial, UINT64_MAX), TRIAL_NO_RESULT);
     reap_process(&trial.errand, pid);
-    assert_int_equal(server_trial_result(&trial, UINT64_MAX), TRIAL_NO_RESULT);
+    assert_int_equal(result_of(&trial, UINT64_MAX), TRIAL_NO_RESULT);
     assert_false(server_trial_is_open(&trial));
 }
 
@@ -238,6 +270,7 @@ int main(void)
         cmocka_unit_test(as_many_errands_as_are_noted_can_be_given_up),
         cmocka_unit_test(without_descriptors_there_is_no_errand),
         cmocka_unit_test(a_trial_passes_when_its_process_has_ended),
+        cmocka_unit_test(a_trial_fails_when_its_process_is_killed),
         cmocka_unit_test(a_trial_fails_at_its_limit),
         cmocka_unit_test(a_trial_fails_at_once_when_too_many_processes_wait),
         cmocka_unit_test(an_abandoned_trial_has_no_result),

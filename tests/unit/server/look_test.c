@@ -53,7 +53,7 @@ static void reap(struct server_look *look)
     const pid_t pid = look->errand.pid;
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_true(server_errand_reap(&look->errand, pid));
+    assert_true(server_errand_reap(&look->errand, pid, 0));
 }
 
 static void what_is_in_memory_is_known_at_once(void **state)
@@ -120,7 +120,7 @@ static void a_forgotten_name_has_no_late_result(void **state)
     const pid_t pid = f->look.errand.pid;
     server_look_forget(&f->look);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_true(server_errand_reap(&f->look.errand, pid));
+    assert_true(server_errand_reap(&f->look.errand, pid, 0));
     tick(f); /* no name */
     assert_false(server_look_at(&f->look, elsewhere, &before, &found));
     tick(f);
