@@ -35,6 +35,13 @@ void server_exclusives_hand_over(struct server_exclusives *own)
     server_pidfile_yield(&own->pidfiles);
 }
 
+void server_exclusives_take_back(struct server_exclusives *own,
+                                 const struct server_generation *serving, bool stopping)
+{
+    server_pidfile_take_back(&own->pidfiles);
+    server_stats_take_back(&own->stats, serving, &own->page.now.listeners, stopping);
+}
+
 void server_exclusives_end(struct server_exclusives *own)
 {
     server_page_end(&own->page);

@@ -2,7 +2,7 @@
  *
  * What one server has alone: the pid file, the segment of the statistics, and the addresses of the
  * statistics page. A generation that starts claims them, and gets them when it serves. In an
- * upgrade they pass to the successor when it serves.
+ * upgrade they pass to the successor when it serves, and back if it dies before.
  */
 #pragma once
 
@@ -32,6 +32,11 @@ void server_exclusives_commit(struct server_exclusives *own, const struct server
 
 /* A successor serves, and has them. */
 void server_exclusives_hand_over(struct server_exclusives *own);
+
+/* A successor has ended before it served, and may have taken them already: takes them back for
+ * `serving` (NULL: nothing serves). */
+void server_exclusives_take_back(struct server_exclusives *own,
+                                 const struct server_generation *serving, bool stopping);
 
 /* Ends the page, and removes the segment and the pid file. */
 void server_exclusives_end(struct server_exclusives *own);

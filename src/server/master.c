@@ -322,6 +322,13 @@ static const struct server_listeners *asked_for_listeners(void *master)
 
 /* ---- signals ---- */
 
+/* A successor has ended. If it has not served, what is this process's alone is so again. */
+static void take_back(struct master *m)
+{
+    if (!m->management.handed_over)
+        server_exclusives_take_back(&m->own, m->serving, m->stopping);
+}
+
 static void reap_children(struct master *m)
 {
     int status;
@@ -329,9 +336,12 @@ static void reap_children(struct master *m)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (server_page_reap(&m->own.page, pid, status) ||
             server_errand_reap(&m->look.errand, pid, status) ||
-            server_errand_reap(&m->trial.errand, pid, status) ||
-            server_upgrade_reaped(&m->management.upgrade, pid))
+            server_errand_reap(&m->trial.errand, pid, status))
             continue;
+        if (server_upgrade_reaped(&m->management.upgrade, pid)) {
+            take_back(m);
+            continue;
+        }
         server_stats_reaped(&m->own.stats, pid, status);
         server_generations_reap(m->generations, &m->addresses, pid, status);
     }
@@ -398,8 +408,7 @@ static int loop_wait_ms(struct master *m)
     uint64_t due = server_management_due_ns(&m->management);
     due = server_stats_tick(&m->own.stats, &m->addresses, due);
     due = server_page_tick(&m->own.page, &m->host, due);
-    due =
-        server_pidfile_tick(&m->own.pidfiles, server_management_is_upgrading(&m->management), due);
+    due = server_pidfile_tick(&m->own.pidfiles, due);
     due = m->drain_ns > 0 && m->drain_ns < due ? m->drain_ns : due;
     due = server_look_due_ns(&m->look, os_clock_now_ns(), due);
     due = server_trial_due_ns(&m->trial, due);
@@ -471,6 +480,7 @@ int server_master_run(struct config_store *store, const struct server_master_lau
         server_management_listen(&m.management, m.starting->config->control);
     supervise(&m);
     server_upgrade_end(&m.management.upgrade, SERVER_UPGRADE_END_MS);
+    take_back(&m); /* a process removes only what is its own */
     server_look_forget(&m.look);
     server_exclusives_end(&m.own);
     server_management_close(&m.management);

@@ -180,6 +180,15 @@ static int write_number(const struct server_pidfile *file)
     return 0;
 }
 
+/* Whether the file in use has this process's id, and not the one of a successor. */
+static bool names_this_process(const struct server_pidfile *file)
+{
+    char text[NUMBER_BYTES], own[NUMBER_BYTES];
+    const int len = print_number(own);
+    return file->path && pread(file->fd, text, sizeof(text), 0) >= len &&
+           memcmp(text, own, (size_t)len) == 0;
+}
+
 static void lock_late(struct server_pidfile *file)
 {
     struct flock lock;
@@ -242,12 +251,14 @@ void server_pidfile_cancel(struct server_pidfiles *files)
     remove_file(&files->next);
 }
 
-/* A successor that fails late has written its own id. */
-uint64_t server_pidfile_tick(struct server_pidfiles *files, bool upgrade, uint64_t due_ns)
+void server_pidfile_take_back(struct server_pidfiles *files)
 {
-    if (files->shared && !upgrade)
+    if (!names_this_process(&files->now))
         write_or_report(&files->now, files->now.path);
-    files->shared = upgrade;
+}
+
+uint64_t server_pidfile_tick(struct server_pidfiles *files, uint64_t due_ns)
+{
     lock_late(&files->now);
     uint64_t again_ns = os_clock_now_ns() + LOCK_AGAIN_MS * (DURATION_SECOND / 1000);
     return files->now.unlocked && again_ns < due_ns ? again_ns : due_ns;
@@ -257,15 +268,6 @@ void server_pidfile_remove(struct server_pidfiles *files)
 {
     remove_file(&files->next);
     remove_file(&files->now);
-}
-
-/* Whether the file in use has this process's id, and not the one of a successor. */
-static bool names_this_process(const struct server_pidfile *file)
-{
-    char text[NUMBER_BYTES], own[NUMBER_BYTES];
-    const int len = print_number(own);
-    return file->path && pread(file->fd, text, sizeof(text), 0) >= len &&
-           memcmp(text, own, (size_t)len) == 0;
 }
 
 void server_pidfile_yield(struct server_pidfiles *files)

@@ -24,7 +24,6 @@ struct server_pidfile {
  * Zeroed: none. */
 struct server_pidfiles {
     struct server_pidfile now, next;
-    bool shared; /* a successor starts, which writes its id when it serves */
 };
 
 /* Opens and locks the file that `store` names, if any, and creates it if it is missing. Its content
@@ -45,9 +44,12 @@ void server_pidfile_commit(struct server_pidfiles *files, const char *path);
 /* The generation that is starting has failed: removes its file. */
 void server_pidfile_cancel(struct server_pidfiles *files);
 
-/* Locks a file that a predecessor held locked, once it is free. Writes this process's id again when
- * an `upgrade` has failed. Returns the time of the next try, or `due_ns` if that is earlier. */
-uint64_t server_pidfile_tick(struct server_pidfiles *files, bool upgrade, uint64_t due_ns);
+/* Locks a file that a predecessor held locked, once it is free. Returns the time of the next try,
+ * or `due_ns` if that is earlier. */
+uint64_t server_pidfile_tick(struct server_pidfiles *files, uint64_t due_ns);
+
+/* A successor has died before it served. It may have written its own id: writes this process's. */
+void server_pidfile_take_back(struct server_pidfiles *files);
 
 /* Removes the files, except one that a predecessor still holds locked. */
 void server_pidfile_remove(struct server_pidfiles *files);

@@ -119,6 +119,28 @@ uint64_t server_stats_hash(const struct config_store *store)
     return hash;
 }
 
+/* Adds a generation to the segment. */
+static void describe_generation(struct server_stats *stats, const struct server_generation *g,
+                                const struct server_listeners *page)
+{
+    stats_segment_certificates(&stats->segment, g->tls.certificates, g->tls.certificate_count);
+    struct stats_generation generation = {
+        .configuration = server_stats_hash(g->store),
+        .slow_ns = g->config->stats_slow_ns,
+        .cache_bytes = g->config->cache_size_bytes,
+        .started_s = os_clock_wall_s(),
+        .workers = g->workers,
+        .threads = g->threads,
+        .accepts = g->model->accepts,
+        .serves = g->model->serves,
+    };
+    snprintf(generation.model, sizeof(generation.model), "%s", g->model->name);
+    snprintf(generation.sandbox, sizeof(generation.sandbox), "%.127s", g->sandbox.in_force);
+    server_generations_write_urls(&g->listeners, generation.urls, sizeof(generation.urls));
+    server_generations_write_urls(page, generation.page_urls, sizeof(generation.page_urls));
+    stats_segment_generation(&stats->segment, &generation);
+}
+
 void server_stats_serving(struct server_stats *stats, const struct server_generation *g,
                           const struct server_listeners *page)
 {
@@ -135,24 +157,20 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     server_stats_certificates(stats, false);
     server_stats_users(stats, false);
     stats_writer_set(&stats->writer, STATS_site_rules_refused, g->sitefiles.lines.warning_count);
-    stats_segment_certificates(&stats->segment, g->tls.certificates, g->tls.certificate_count);
     stats_writer_set(&stats->writer, STATS_certificates_end_s,
                      g->tls.certificate_count > 0 ? (uint64_t)g->tls.certificates[0].ends_s : 0);
-    struct stats_generation generation = {
-        .configuration = server_stats_hash(g->store),
-        .slow_ns = g->config->stats_slow_ns,
-        .cache_bytes = g->config->cache_size_bytes,
-        .started_s = os_clock_wall_s(),
-        .workers = g->workers,
-        .threads = g->threads,
-        .accepts = g->model->accepts,
-        .serves = g->model->serves,
-    };
-    snprintf(generation.model, sizeof(generation.model), "%s", g->model->name);
-    snprintf(generation.sandbox, sizeof(generation.sandbox), "%.127s", g->sandbox.in_force);
-    server_generations_write_urls(&g->listeners, generation.urls, sizeof(generation.urls));
-    server_generations_write_urls(page, generation.page_urls, sizeof(generation.page_urls));
-    stats_segment_generation(&stats->segment, &generation);
+    describe_generation(stats, g, page);
+}
+
+void server_stats_take_back(struct server_stats *stats, const struct server_generation *g,
+                            const struct server_listeners *page, bool stopping)
+{
+    if (!stats->segment.header || stats->borrowed || stats_segment_is_own(&stats->segment))
+        return;
+    stats_segment_own(&stats->segment);
+    stats_segment_set_state(&stats->segment, stopping ? STATS_STOPPING : STATS_SERVING);
+    if (g)
+        describe_generation(stats, g, page);
 }
 
 void server_stats_stopping(const struct server_stats *stats)

@@ -62,6 +62,11 @@ uint64_t server_stats_hash(const struct config_store *store);
 void server_stats_serving(struct server_stats *stats, const struct server_generation *g,
                           const struct server_listeners *page);
 
+/* A successor has died before it served. If the segment was its own already, this process takes it
+ * back, and describes `g` in it again (NULL: nothing serves). */
+void server_stats_take_back(struct server_stats *stats, const struct server_generation *g,
+                            const struct server_listeners *page, bool stopping);
+
 /* A reload has failed for the reason `error`, or has succeeded (NULL). */
 void server_stats_reloaded(const struct server_stats *stats, const char *error);
 

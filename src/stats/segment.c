@@ -308,16 +308,24 @@ int stats_segment_borrow(struct stats_segment *segment, const char *name)
     return 0;
 }
 
+bool stats_segment_is_own(const struct stats_segment *segment)
+{
+    return segment->header && segment->header->master == (int32_t)getpid();
+}
+
+/* The name comes last. So a master that dies in between has left the segment under its own name, or
+ * under that of the master before, who finds it by both. */
 void stats_segment_own(struct stats_segment *segment)
 {
     char from[STATS_PATH_MAX], to[STATS_PATH_MAX], name[STATS_NAME_MAX];
+    stats_segment_name(name, geteuid(), segment->header->master);
+    folder_path(from, name);
+    belong_to_this_process(segment);
     stats_segment_name(name, geteuid(), getpid());
     remove_unless_held(name);
-    folder_path(from, segment->name);
     folder_path(to, name);
     if (rename(from, to) == 0)
         memcpy(segment->name, name, sizeof(name));
-    belong_to_this_process(segment);
 }
 
 /* ---- ending, and changing hands ---- */
@@ -345,7 +353,7 @@ void stats_segment_leave(struct stats_segment *segment)
 
 void stats_segment_remove(struct stats_segment *segment)
 {
-    bool mine = !segment->header || segment->header->master == (int32_t)getpid();
+    bool mine = !segment->header || stats_segment_is_own(segment);
     if (segment->header)
         stats_arena_give(segment, segment->arena, 0); /* a later master continues in it */
     if (segment->name[0] && mine)
@@ -424,7 +432,7 @@ void stats_segment_heartbeat(const struct stats_segment *segment, uint64_t now_n
 void stats_segment_set_state(const struct stats_segment *segment, enum stats_state state)
 {
     struct stats_header *header = segment->header;
-    if (header && header->master == (int32_t)getpid())
+    if (stats_segment_is_own(segment))
         atomic_store(&header->state, (uint32_t)state);
 }
 

@@ -277,8 +277,12 @@ MUST_USE int stats_segment_create(struct stats_segment *segment, int *ret_why);
  * another layout. */
 MUST_USE int stats_segment_borrow(struct stats_segment *segment, const char *name);
 
-/* Makes a borrowed segment this process's own, under its own name. */
+/* Makes a borrowed segment this process's own, under its own name. An earlier master takes it back
+ * in the same way from a successor that has died. */
 void stats_segment_own(struct stats_segment *segment);
+
+/* Whether the segment is this process's own. */
+bool stats_segment_is_own(const struct stats_segment *segment);
 
 /* Unmaps the segment, and removes its files if this process owns it. Idempotent. */
 void stats_segment_remove(struct stats_segment *segment);

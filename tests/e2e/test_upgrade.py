@@ -4,6 +4,8 @@ nothing."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -20,8 +22,9 @@ from tests.e2e import certificates
 from tests.e2e.activation import activation
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
-from tests.e2e.running import WEIR, Process, Server
+from tests.e2e.running import WEIR, Process, Server, start
 from tests.e2e.sockets import unix_sockets
+from tests.e2e.statistics import segment, wait_for
 from tests.e2e.test_stopping import BIG, begin_download
 from tests.e2e.wire import connect
 from tests.waiting import LIMIT_S, wait_until
@@ -406,6 +409,52 @@ def test_the_pid_file_names_the_new_master(
     assert f"belongs to process {new.pid}" in other.stderr
     os.kill(new.pid, signal.SIGTERM)
     wait_for_end([new])
+    assert not pid_file.exists()
+
+
+@pytest.fixture
+def full_pipe(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A named pipe, and a descriptor that reads and fills it."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
+    yield path, end
+    os.close(end)
+
+
+def test_a_successor_that_dies_just_before_it_serves_changes_nothing(
+    site: Path, tmp_path: Path, full_pipe: tuple[Path, int]
+) -> None:
+    """It has the statistics and the pid file already, and prints its addresses into a full pipe."""
+    pipe, end = full_pipe
+    pid_file, log = tmp_path / "weir.pid", tmp_path / "error.log"
+    listen = ("--listen", "127.0.0.1:0", "--pid-file", str(pid_file), "--error-log", str(log))
+    running = start([str(site), *listen], pipe)
+    try:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(end, b"\0")
+        running.signal(signal.SIGUSR2)
+        found = wait_until(
+            lambda: re.search(r"started \S+ as process (\d+)", log.read_text()), log.read_text
+        )
+        assert found
+        new = int(found[1])
+        wait_until(segment(new).exists, log.read_text)
+        assert int(pid_file.read_text()) == new
+        os.kill(new, signal.SIGKILL)
+        old = running.popen.pid
+        wait_until(segment(old).exists, log.read_text)
+        assert not segment(new).exists()
+        wait_until(lambda: int(pid_file.read_text()) == old, "the old master names itself again")
+        with connect(running.address) as connection:
+            assert connection.get("/hello.txt").status == 200
+        numbers = wait_for(running, lambda numbers: bool(numbers["counters"]["requests"]))
+        assert (numbers["pid"], numbers["state"]) == (old, "serving")
+    finally:
+        running.stop()
+    assert not segment(running.popen.pid).exists()
     assert not pid_file.exists()
 
 
