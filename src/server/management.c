@@ -351,7 +351,7 @@ bool server_management_has_successor(struct server_management *management)
     return false;
 }
 
-bool server_management_is_first_stop(struct server_management *management)
+bool server_management_note_stop(struct server_management *management)
 {
     const bool first = management->handed_over && !management->stop_asked;
     management->stop_asked = true;

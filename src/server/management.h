@@ -93,9 +93,9 @@ bool server_management_is_upgrading(const struct server_management *management);
  * before children are reaped. */
 bool server_management_has_successor(struct server_management *management);
 
-/* Whether a request to stop is the first one since a successor serves. The drain that it asks for
- * is under way already. */
-bool server_management_is_first_stop(struct server_management *management);
+/* Notes a request to stop. True: it is the first one since a successor serves, so the drain that it
+ * asks for is under way already. */
+bool server_management_note_stop(struct server_management *management);
 
 /* The logs were opened again. A predecessor that still drains does the same, and so does a
  * successor, once it serves: the operator does not know their ids. */

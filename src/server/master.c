@@ -257,7 +257,7 @@ static void drain_serving(struct master *m)
 /* Ends every generation: after a drain, or at once. A second request to drain ends it at once. */
 static void begin_stop(struct master *m, bool drain)
 {
-    drain = drain && (!m->stopping || server_management_is_first_stop(&m->management));
+    drain = drain && (!m->stopping || server_management_note_stop(&m->management));
     const bool delays = drain && m->serving && !m->addresses.handed_over; /* else they stay open */
     const uint64_t delay_ns = delays ? m->serving->config->drain_delay_ns : 0;
     m->drain_ns = delay_ns > 0 ? os_clock_now_ns() + delay_ns : 0;
