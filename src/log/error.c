@@ -148,7 +148,7 @@ static bool write_after(int fd, const char *line, size_t len, bool *is_torn)
     const bool now = can_fill(fd);
     ssize_t written;
     do {
-        written = now ? os_file_write_now(fd, line + skipped, len - skipped)
+        written = now ? os_file_try_write(fd, line + skipped, len - skipped)
                       : write(fd, line + skipped, len - skipped);
     } while (written < 0 && errno == EINTR);
     const bool whole = written == (ssize_t)(len - skipped);

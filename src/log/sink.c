@@ -199,7 +199,7 @@ static size_t chunk_len(const char *at, size_t len)
 static ssize_t write_chunk(int fd, enum log_sink_kind kind, const char *at, size_t len)
 {
     return kind == LOG_SINK_SOCKET ? send(fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL)
-                                   : os_file_write_now(fd, at, len);
+                                   : os_file_try_write(fd, at, len);
 }
 
 static void write_bounded(struct log_access *log, int fd, enum log_sink_kind kind, int patience_ms)

@@ -367,7 +367,7 @@ int os_file_may_write(const char *path)
     return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : -errno;
 }
 
-ssize_t os_file_write_now(int fd, const char *bytes, size_t len)
+ssize_t os_file_try_write(int fd, const char *bytes, size_t len)
 {
     const struct iovec piece = { (void *)(uintptr_t)bytes, len };
     const ssize_t written = pwritev2(fd, &piece, 1, -1, RWF_NOWAIT);
