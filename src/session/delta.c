@@ -2,9 +2,9 @@
 #include "session/delta.h"
 
 #include "http/accept.h"
-#include "session/fetch.h"
 #include "session/guard.h"
 #include "session/rules.h"
+#include "session/tally.h"
 #include "session/variant.h"
 #include "site/delta.h"
 
@@ -61,7 +61,7 @@ static struct site_entry *find_delta(const struct session_exchange *x, struct si
     struct site_entry *delta =
         site_delta_find(x->thread->shared->compressor, x->thread->reader, entry, &request, ret_new);
     if (!delta)
-        session_fetch_note_gone(x);
+        session_tally_follow_cache(x->thread->shared);
     return delta;
 }
 

@@ -20,12 +20,6 @@ static void begin_wait(struct session_exchange *x, struct session_pending *pendi
     session_tally_wait_begins(x->thread);
 }
 
-void session_fetch_note_gone(const struct session_exchange *x)
-{
-    if (__builtin_expect(site_cache_has_shrunk(x->thread->shared->cache), 0))
-        session_tally_publish(x->thread->shared);
-}
-
 /* Has the disk asked in another thread, or takes what that has found. */
 static enum site_result begin_fetch(struct session_exchange *x, struct site_query *query,
                                     struct site_entry **ret_entry, bool *ret_new)
@@ -65,7 +59,7 @@ enum site_result session_fetch_otherwise(struct session_exchange *x, struct site
     if (result == SITE_NOT_IN_MEMORY)
         result = begin_fetch(x, query, ret_entry, ret_new);
     if (result != SITE_FILE)
-        session_fetch_note_gone(x);
+        session_tally_follow_cache(x->thread->shared);
     return result;
 }
 
@@ -94,7 +88,7 @@ enum site_result session_fetch_page(struct session_exchange *x, enum http_status
     const enum site_result result = site_find_query(
         x->site->site, thread->reader, query, thread->now_ns, thread->patience, ret_entry, ret_new);
     if (result != SITE_FILE)
-        session_fetch_note_gone(x);
+        session_tally_follow_cache(x->thread->shared);
     return result;
 }
 

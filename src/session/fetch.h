@@ -26,9 +26,6 @@ enum site_result session_fetch_otherwise(struct session_exchange *x, struct site
                                          enum site_result result, struct site_entry **ret_entry,
                                          bool *ret_new);
 
-/* A lookup has found no file. If an entry has left the cache for that, the gauges follow. */
-void session_fetch_note_gone(const struct session_exchange *x);
-
 /* As site_find_query, for the site of the exchange. If x->pending is set afterwards, the answer is
  * pending, and the result is SITE_BUSY. The plan then ends without an answer: it calls nothing, or
  * session_answer_page, which writes nothing. */

@@ -16,7 +16,7 @@ static enum site_result take_listing(struct session_exchange *x, enum site_resul
                                      struct session_listing *listing)
 {
     if (result != SITE_FILE) {
-        session_fetch_note_gone(x);
+        session_tally_follow_cache(x->thread->shared);
         return result;
     }
     stats_writer_add(&x->thread->stats, STATS_listings_rendered, listing->fresh);

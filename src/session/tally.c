@@ -64,6 +64,12 @@ void session_tally_publish(struct session_shared *shared)
     CHECK(pthread_mutex_unlock(&totals->lock) == 0);
 }
 
+void session_tally_follow_cache(struct session_shared *shared)
+{
+    if (__builtin_expect(site_cache_has_shrunk(shared->cache), 0))
+        session_tally_publish(shared);
+}
+
 void session_tally_count(const struct session_shared *shared, enum stats_counter counter)
 {
     struct session_totals *totals = shared->totals;

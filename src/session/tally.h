@@ -35,6 +35,10 @@ void session_tally_done(struct session_totals *totals);
 /* Publishes what the cache and the log have counted since the last call. Any thread. */
 void session_tally_publish(struct session_shared *shared);
 
+/* The same, if an entry has left the cache and no other has come in its place: its file is gone, or
+ * it made space for a variant. The gauges of the cache then follow at once. */
+void session_tally_follow_cache(struct session_shared *shared);
+
 /* Counts one event of the process. Any thread. */
 void session_tally_count(const struct session_shared *shared, enum stats_counter counter);
 

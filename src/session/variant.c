@@ -3,7 +3,7 @@
 
 #include "http/accept.h"
 #include "http/list.h"
-#include "session/fetch.h"
+#include "session/tally.h"
 #include "session/trace.h"
 #include "site/compressor.h"
 
@@ -61,7 +61,7 @@ static __attribute__((noinline)) void request_missing(const struct session_excha
     count_refusal(x, reply);
     if (reply == SITE_COMPRESSOR_SHARE_IN_USE &&
         site_compressor_make_space(compressor, x->thread->reader, x->thread->now_ns))
-        session_fetch_note_gone(x);
+        session_tally_follow_cache(x->thread->shared);
 }
 
 void session_variant_request_tags(const struct session_exchange *x, struct site_entry *entry)
