@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a check does when its turn comes. */
+/* What the memory knows of a check. */
 enum role {
-    COMPARES, /* it has an attempt */
-    NOTED,    /* so, too, and the memory has a note of its comparison */
-    FOLLOWS,  /* it has no attempt, and needs the result of another check */
+    UNNOTED, /* nothing: no check follows it, or it is made */
+    NOTED,   /* it has an attempt, and other checks may follow it */
+    FOLLOWS, /* it has no attempt, and needs the result of another check */
 };
 
 /* A comparison of a password with a hash. */
@@ -56,13 +56,14 @@ static void return_attempt(struct check *check)
     check->attempt = false;
 }
 
-static void end_role(struct check *check)
+/* The comparison is made, or never will be: no check waits for it, and it waits for none. */
+static void leave_memory(struct check *check)
 {
     if (check->role == NOTED)
         auth_memory_compare_ends(check->memory, &check->mark);
     else if (check->role == FOLLOWS)
         auth_memory_unfollow(check->memory);
-    check->role = COMPARES;
+    check->role = UNNOTED;
 }
 
 static enum session_access_verdict compare(struct check *check)
@@ -73,7 +74,7 @@ static enum session_access_verdict compare(struct check *check)
     const bool right = (same > 0) & check->known;
     if (right)
         auth_memory_add(check->memory, &check->mark, check->now_ns);
-    end_role(check);
+    leave_memory(check);
     if (right || same < 0)
         return_attempt(check);
     check->attempt = false;
@@ -94,7 +95,7 @@ static void run_check(struct task *task)
 static void free_check(struct check *check)
 {
     return_attempt(check); /* it was not used */
-    end_role(check);
+    leave_memory(check);
     auth_memory_release(check->memory);
     explicit_bzero(check, sizeof(*check));
     free(check);
