@@ -107,7 +107,7 @@ struct session {
     uint32_t answers;        /* so far */
     uint32_t lingered_bytes; /* discarded since the half-close */
     uint32_t progress_bytes; /* sent since the deadline last moved */
-    uint32_t taken_bytes;    /* of those that the kernel had; since it took the last ones */
+    uint32_t taken_bytes;    /* of session_note_taken, when the deadline last moved for them */
     uint32_t pending_count;  /* answers */
     uint8_t phase;           /* what the deadline is for; private to session/ */
     bool ended;              /* the client sends no more */
