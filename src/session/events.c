@@ -7,6 +7,7 @@
 #include "session/body.h"
 #include "session/exchange.h"
 #include "session/frames.h"
+#include "session/goodbye.h"
 #include "session/http2.h"
 #include "session/pending.h"
 #include "session/stream.h"
@@ -48,9 +49,9 @@ static enum http2_request_result decode_block(struct session *s, struct http2_re
 static void check_decoded(struct session *s, enum http2_request_result result)
 {
     if (result == HTTP2_REQUEST_GROW)
-        session_http2_fail(s, HTTP2_FAULT_INTERNAL);
+        session_goodbye_fail(s, HTTP2_FAULT_INTERNAL);
     else if (result == HTTP2_REQUEST_BROKEN)
-        session_http2_fail(s, HTTP2_FAULT_COMPRESSION);
+        session_goodbye_fail(s, HTTP2_FAULT_COMPRESSION);
 }
 
 /* Decodes a block whose fields are not used. */
@@ -389,7 +390,7 @@ static bool take_event(struct session *s, enum http2_event event,
     case HTTP2_GOAWAY:
         break;
     case HTTP2_FAILED:
-        session_http2_end_failed(s);
+        session_goodbye_after_failure(s);
         break;
     }
     return !s->closing;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The graceful end of a connection of HTTP/2 (RFC 9113 section 6.8): when it begins, and its GOAWAY
- * frames. The first one announces the end, so that requests that cross it are still answered. The
- * client acknowledges the PING behind it, or its time ends. The second one names the last stream.
+ * The ends of a connection of HTTP/2 of which GOAWAY tells the client (RFC 9113 section 6.8).
+ *
+ * A graceful end has two of these frames. The first one announces the end, so that requests that
+ * cross it are still answered. The client acknowledges the PING behind it, or its time ends. The
+ * second one names the last stream.
+ *
+ * After a failure there is one, and no stream continues.
  *
  * Private to session/.
  */
@@ -24,3 +28,13 @@ bool session_goodbye_is_due(const struct session *s, uint64_t now_ns);
 
 /* Begins the graceful end, or shortens it: appends a GOAWAY frame to the output. */
 void session_goodbye_add(struct session *s, uint64_t now_ns);
+
+/* Ends the connection because of `fault` (enum http2_fault), with GOAWAY in the output. */
+void session_goodbye_fail(struct session *s, unsigned fault);
+
+/* The connection has failed, and its GOAWAY is in the output already. */
+void session_goodbye_after_failure(struct session *s);
+
+/* Whether the connection has failed, as by its budget, and GOAWAY is in the output now. That needs
+ * space there: otherwise a later call adds it. */
+bool session_goodbye_reports_failure(struct session *s);

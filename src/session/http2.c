@@ -129,8 +129,7 @@ void session_http2_forget(struct session *s, unsigned number)
     count(s, STATS_http2_streams_closed);
 }
 
-/* The connection has failed or ends: no stream continues. */
-static void drop_streams(struct session *s)
+void session_http2_drop_streams(struct session *s)
 {
     struct session_http2 *h = s->http2;
     if (!h->streams)
@@ -145,7 +144,7 @@ void session_http2_drop(struct session *s)
 {
     struct session_http2 *h = s->http2;
     if (http2_connection_open(&h->connection) > 0)
-        drop_streams(s);
+        session_http2_drop_streams(s);
     give_streams(s);
     free(h->table.memory);
     free(h);
@@ -155,44 +154,11 @@ void session_http2_drop(struct session *s)
 
 /* ---- output ---- */
 
-static struct buf output_end(struct session_buffer *out)
-{
-    return buf_over(out->bytes + out->len, SESSION_BUFFER_BYTES - out->len);
-}
-
-/* GOAWAY is in the output. */
-void session_http2_end_failed(struct session *s)
-{
-    enum http2_fault fault = (enum http2_fault)s->http2->connection.fault;
-    count(s, STATS_http2_goaways_sent);
-    session_tally_http2_failed(&s->thread->stats, fault);
-    s->closing = s->lingering = true;
-    drop_streams(s);
-}
-
-void session_http2_fail(struct session *s, unsigned fault)
-{
-    struct buf buf = output_end(s->output);
-    http2_connection_fail(&s->http2->connection, &buf, (enum http2_fault)fault);
-    s->output->len += buf.len;
-    session_http2_end_failed(s);
-}
-
 /* Bytes that are sent or sealed leave their space. */
 static void rewind_output(struct session_buffer *out)
 {
     if (!session_buffer_has_bytes(out))
         out->at = out->len = out->lent = 0;
-}
-
-/* Tells the client that the connection has failed, if the output has space for that. */
-static bool report_failure(struct session *s)
-{
-    const struct http2_connection *c = &s->http2->connection;
-    if (!http2_connection_failing(c) || !session_goodbye_has_room(s))
-        return false;
-    session_http2_fail(s, c->fault);
-    return true;
 }
 
 /* Adds what waits, behind the answers. Bodies can fill all of the output, so the goodbye is first.
@@ -208,7 +174,7 @@ static void add_output(struct session *s, uint64_t now_ns)
         session_goodbye_add(s, now_ns);
     if (!s->tls || s->http2->sealing || !session_tls_has_output(s))
         session_frames_add_bodies(s);
-    if (!report_failure(s) && http2_connection_drained(c))
+    if (!session_goodbye_reports_failure(s) && http2_connection_drained(c))
         s->closing = s->lingering = true;
 }
 
@@ -441,11 +407,11 @@ static unsigned end_gracefully(struct session *s, uint64_t now_ns)
 {
     if (!has_memory(s) || !session_goodbye_has_room(s))
         return close_without_memory(s);
-    if (report_failure(s))
+    if (session_goodbye_reports_failure(s))
         return session_http2_continue(s, now_ns);
     for (int i = 0; i < 2 && !s->http2->shortened; i++)
         session_goodbye_add(s, now_ns);
-    drop_streams(s);
+    session_http2_drop_streams(s);
     s->closing = s->lingering = true;
     return session_http2_continue(s, now_ns);
 }
@@ -455,7 +421,7 @@ static unsigned expire_answers(struct session *s, uint64_t now_ns)
     count(s, STATS_timeouts_send);
     if (session_has_output(s) || !has_memory(s))
         return close_without_memory(s);
-    session_http2_fail(s, HTTP2_FAULT_STALLED);
+    session_goodbye_fail(s, HTTP2_FAULT_STALLED);
     return session_http2_continue(s, now_ns);
 }
 

@@ -106,18 +106,15 @@ unsigned session_http2_expire(struct session *s, uint64_t now_ns);
 /* Releases everything but input and output. Unsent answers are logged as cut. */
 void session_http2_drop(struct session *s);
 
-/* Ends the connection because of `fault` (enum http2_fault), with GOAWAY in the output. */
-void session_http2_fail(struct session *s, unsigned fault);
-
-/* The connection has failed, and GOAWAY is in the output. */
-void session_http2_end_failed(struct session *s);
-
 /* Takes the body of the request from its stream. The caller frees it. */
 struct session_body *session_http2_take_body(struct session_http2 *h,
                                              struct session_http2_place *place);
 
 /* Drops what the session knows about a stream that is closed. */
 void session_http2_forget(struct session *s, unsigned place);
+
+/* The connection has failed or ends: no stream continues. */
+void session_http2_drop_streams(struct session *s);
 
 /* What the session wants while it has output. */
 static inline unsigned session_http2_want(const struct session *s)
