@@ -5,9 +5,11 @@
  * has no space. Then bodies that wait fill the rest of the output. When the output is sent, or
  * sealed, the same begins again with the input that was kept.
  *
- * The phase says what the deadline is for. SENDING: output waits for the client, or answers wait
+ * All that is under way has a time of its own, and the deadline is the earliest of them. The phase
+ * is the first of these that is under way. SENDING: output waits for the client, or answers wait
  * for its windows; both need progress within send-timeout. BODY: request bodies arrive. HEAD: an
- * unfinished frame waits, or the connection's end. IDLE: no stream is open. The earliest counts.
+ * unfinished frame waits, or an answer does in another thread, or the connection ends. IDLE:
+ * nothing is under way.
  */
 #include "session/http2.h"
 
@@ -211,9 +213,10 @@ static uint64_t sooner_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Consumes what it can from the front of *in. An unfinished frame has to end in time; without a
- * request, the frames before it do not move this. Otherwise only an announced end of the connection
- * has a time, which no frame moves. After it the answers under way have their own. */
+/* Consumes what it can from the front of *in, and leaves an unfinished frame. It has to end within
+ * header-timeout. Frames before it move this time only while a request is under way: otherwise a
+ * client that requests nothing could keep the connection. Between the first and the final GOAWAY,
+ * `head_due_ns` is the end of the connection, too, and no frame makes it later. */
 static void use_bytes(struct session *s, struct span *in, struct session_arrival *began,
                       uint64_t now_ns)
 {
