@@ -124,9 +124,15 @@ enum http2_event http2_connection_read(struct http2_connection *c, struct span *
                                        char *joined, struct http2_arrival *ret_arrival);
 
 /* Takes the table back: returns `streams`, empty, and sets NULL. The caller does so while
- * http2_connection_open is 0, so that an idle connection needs no table, and when the connection
- * ends. Streams that are still open are forgotten. Returns NULL when there is no table. */
+ * http2_connection_needs_table is false, so that an idle connection needs no table, and when the
+ * connection ends. Streams that are still open are forgotten. NULL: there is no table. */
 struct http2_streams *http2_connection_release(struct http2_connection *c);
+
+/* Whether a stream is open, or one that is not open yet has a priority (RFC 9218 section 7.1). */
+static inline bool http2_connection_needs_table(const struct http2_connection *c)
+{
+    return c->streams && c->streams->open + c->streams->early_count > 0;
+}
 
 /* How many streams are open. */
 static inline unsigned http2_connection_open(const struct http2_connection *c)

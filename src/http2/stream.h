@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The open streams of one HTTP/2 connection, in a table of fixed size that the caller owns. A
- * connection without open streams needs no table: the caller can lend one table to all idle
- * connections of a thread in turn. The table is never cleared between two connections, since its
- * last stream leaves it as it was at the beginning.
+ * connection without open streams mostly needs no table (http2_connection_needs_table): the caller
+ * can lend one table to all idle connections of a thread in turn. The table is never cleared
+ * between two connections, since its last stream leaves it as it was at the beginning.
  */
 #pragma once
 

@@ -374,7 +374,7 @@ unsigned session_http2_continue(struct session *s, uint64_t now_ns)
     const bool open = http2_connection_open(&h->connection) > 0;
     if (!pending)
         session_http1_drop_output(s);
-    if (!open)
+    if (!http2_connection_needs_table(&h->connection))
         give_streams(s);
     const bool no_more = s->ended && !session_is_pending(s);
     if (!pending && (s->closing || (no_more && h->answers == 0)))

@@ -42,7 +42,7 @@ struct session_http2_streams {
 struct session_http2 {
     struct http2_connection connection;
     struct http2_table table;
-    struct session_http2_streams *streams; /* NULL while no stream is open */
+    struct session_http2_streams *streams; /* NULL while the connection needs no table */
     uint64_t linger_ns;     /* while streams linger: when the first of them may be reset */
     uint64_t scan_ns;       /* while answers wait: when the first of them may be stalled */
     uint64_t send_due_ns;   /* while answers are under way */

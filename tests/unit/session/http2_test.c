@@ -96,6 +96,53 @@ static void answers_a_later_request_during_a_long_answer(void **state)
     end();
 }
 
+/* The stream whose answer is complete first. */
+static uint32_t first_to_end(void)
+{
+    struct http2_frame frame;
+    struct span payload;
+    while (next_frame(&frame, &payload))
+        if (frame.type == HTTP2_FRAME_DATA && frame.flags & HTTP2_FRAME_END_STREAM)
+            return frame.stream;
+    return 0;
+}
+
+/* RFC 9218 section 7.1. */
+static void keeps_a_priority_that_comes_while_no_stream_is_open(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    for (uint32_t i = 0; i < 2; i++) {
+        const char payload[] = { 0, 0, 0, (char)client.next_stream, 'u', '=', '7' };
+        add_frame(HTTP2_FRAME_PRIORITY_UPDATE, 0, 0, span_of(payload, sizeof(payload)));
+        send_frames();
+        receive(SIZE_MAX);
+        assert_true(session_idle(&client.s));
+        (void)add_get("/big.bin");
+        const uint32_t urgent = add_get("/big.bin");
+        send_frames();
+        receive(SIZE_MAX);
+        assert_int_equal(first_to_end(), urgent);
+        (void)look(0);
+        assert_null(client.s.http2->streams); /* it is kept no longer than it is needed */
+    }
+    end();
+}
+
+/* A table that an idle connection still has is taken back at its end. */
+static void a_priority_without_a_stream_leaves_nothing(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    add_frame(HTTP2_FRAME_PRIORITY_UPDATE, 0, 0, SPAN("\0\0\0\1u=0"));
+    send_frames();
+    receive(SIZE_MAX);
+    assert_non_null(client.s.http2->streams);
+    end();
+    assert_non_null(world.thread.http2_streams);
+    assert_int_equal(world.thread.http2_streams->table.early_count, 0);
+}
+
 /* ---- windows ---- */
 
 static void a_body_waits_for_the_window_of_its_stream(void **state)
@@ -608,6 +655,8 @@ int main(void)
         cmocka_unit_test(answers_of_one_read_leave_in_one_send),
         cmocka_unit_test(answers_as_many_streams_as_it_announces),
         cmocka_unit_test(answers_a_later_request_during_a_long_answer),
+        cmocka_unit_test(keeps_a_priority_that_comes_while_no_stream_is_open),
+        cmocka_unit_test(a_priority_without_a_stream_leaves_nothing),
         cmocka_unit_test(a_body_waits_for_the_window_of_its_stream),
         cmocka_unit_test(an_error_page_waits_for_the_window_too),
         cmocka_unit_test(a_multipart_answer_has_its_announced_length),
