@@ -242,6 +242,17 @@ static bool tolerates_closed(struct http2_connection *c, uint32_t id, enum http2
     return true;
 }
 
+/* The stream is refused or ignored: it and those below it are no longer idle, so their priorities
+ * that came before count no more (RFC 9218 section 7.1). */
+static void forget_early(struct http2_streams *streams, uint32_t id)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < streams->early_count; i++)
+        if (streams->early[i].id > id)
+            streams->early[kept++] = streams->early[i];
+    streams->early_count = (uint8_t)kept;
+}
+
 /* The first HEADERS frame of a stream, which is above every earlier one. */
 static int open_stream(struct http2_connection *c, const struct http2_block *block, struct buf *out,
                        struct http2_arrival *ret_arrival)
@@ -256,11 +267,13 @@ static int open_stream(struct http2_connection *c, const struct http2_block *blo
     ret_arrival->fault = HTTP2_FAULT_NONE;
     if (__builtin_expect(c->finishing, 0)) {
         c->reset |= 1;
+        forget_early(c->streams, block->stream);
         http2_control_spend_frames(c, 1);
         return HTTP2_DROP;
     }
     if (__builtin_expect(c->streams->open >= c->streams_most, 0)) {
         c->reset |= 1;
+        forget_early(c->streams, block->stream);
         http2_frame_add_reset(out, block->stream, HTTP2_REFUSED_STREAM);
         http2_control_spend_resets(c, 1);
         ret_arrival->fault = HTTP2_FAULT_REFUSED;

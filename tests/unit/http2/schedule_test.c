@@ -206,6 +206,27 @@ static void limits_the_idle_streams_with_a_priority(void **state)
     wire_assert_failed(&w, HTTP2_FAULT_PRIORITY_UPDATE, HTTP2_PROTOCOL_ERROR);
 }
 
+/* RFC 9218 section 7.1: a refused stream is no longer idle, so its priority takes no place. */
+static void forgets_the_priority_of_a_stream_that_is_refused(void **state)
+{
+    (void)state;
+    enum { LAST = 2 * HTTP2_STREAMS_MAX - 1, REFUSED = LAST + 2 };
+    static struct wire w;
+    wire_open(&w);
+    for (uint32_t id = 1; id < LAST; id += 2)
+        wire_request(&w, id, true);
+    wire_send_u32(&w, HTTP2_FRAME_PRIORITY_UPDATE, 0, REFUSED);
+    wire_request(&w, LAST, true);
+    wire_request(&w, REFUSED, true);
+    assert_null(http2_stream_find(&w.streams, REFUSED));
+    assert_int_equal(w.streams.early_count, 0);
+
+    http2_connection_end(&w.c, &w.out, wire_stream(&w, 1));
+    wire_send_u32(&w, HTTP2_FRAME_PRIORITY_UPDATE, 0, REFUSED + 2);
+    assert_int_equal(w.c.fault, HTTP2_FAULT_NONE);
+    assert_int_equal(w.streams.early_count, 1);
+}
+
 /* The next connection that borrows a table finds nothing of the last one. */
 static void a_released_table_is_empty(void **state)
 {
@@ -300,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_priority_update_can_come_before_its_stream),
         cmocka_unit_test(refuses_priority_updates_of_streams_that_cannot_be),
         cmocka_unit_test(limits_the_idle_streams_with_a_priority),
+        cmocka_unit_test(forgets_the_priority_of_a_stream_that_is_refused),
         cmocka_unit_test(a_released_table_is_empty),
         cmocka_unit_test(reads_a_priority),
     };
