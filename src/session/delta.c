@@ -2,6 +2,7 @@
 #include "session/delta.h"
 
 #include "http/accept.h"
+#include "http/precondition.h"
 #include "session/guard.h"
 #include "session/rules.h"
 #include "session/tally.h"
@@ -44,6 +45,19 @@ static bool prefers_delta(const struct session_exchange *x)
     return weight > 0;
 }
 
+/* Whether the answer without a difference is a 304. The compressor would make a difference from the
+ * file to itself for a client that has the file already. */
+static bool is_unchanged(const struct session_exchange *x, struct site_entry *entry)
+{
+    if (!http_request_has(x->request, HTTP_FIELD_IF_NONE_MATCH))
+        return false;
+    const struct site_file *file = session_variant_choose(x, entry);
+    const struct http_validators current = { site_file_etag(file),
+                                             site_file_last_modified_s(file) };
+    return http_precondition_evaluate(x->request, x->head, current, x->thread->wall_s) ==
+           HTTP_ANSWER_NOT_MODIFIED;
+}
+
 /* NULL: the client has no dictionary that is known, or the difference is not made or too large. */
 static struct site_entry *find_delta(const struct session_exchange *x, struct site_entry *entry,
                                      bool *ret_new)
@@ -56,7 +70,8 @@ static struct site_entry *find_delta(const struct session_exchange *x, struct si
         !http_accept_dictionary(
             http_request_field(x->request, x->head, HTTP_FIELD_AVAILABLE_DICTIONARY),
             request.digest) ||
-        entry->no_transform || !prefers_delta(x) || session_variant_wants_stored(x))
+        entry->no_transform || !prefers_delta(x) || session_variant_wants_stored(x) ||
+        is_unchanged(x, entry))
         return NULL;
     struct site_entry *delta =
         site_delta_find(x->thread->shared->compressor, x->thread->reader, entry, &request, ret_new);

@@ -207,6 +207,31 @@ def is_unchanged(way: Way, path: str, have: bytes, tag: str | None) -> bool:
     return answer.status == 304
 
 
+@ONE_MODEL
+def test_a_client_that_has_the_file_gets_304(
+    server: ServerFactory, tmp_path: Path, assets: Path, pair: Pair
+) -> None:
+    """A browser that asks for the bundle again has it as a dictionary, too."""
+    conf = configure(tmp_path / "weir.conf", assets, pair)
+    conf.write_text(conf.read_text().replace("[server]", "[server]\nworkers = 1"))
+    running = server("-c", str(conf), folder=None, listen=())
+    path, have = "/assets/app.1.js", bundle(1)
+    (assets / "app.2.js").write_bytes(bundle(2))
+    with ways(running, pair) as made:
+        for way in [way for way in made if way.name.endswith("https")]:
+
+            def is_compressed(way: Way = way) -> bool:
+                return way.get(path, ACCEPT).get("Content-Encoding") is not None
+
+            wait_until(is_compressed, f"{path} compressed over {way.name}")
+            tag = way.get(path, ACCEPT).get("ETag")
+            for _ in range(2):  # the first request could have a difference made for the second
+                answer = way.get(path, ACCEPT, available(have), f"If-None-Match: {tag}")
+                assert (answer.status, answer.get("ETag")) == (304, tag)
+                difference(way, "/assets/app.2.js", have)  # which is made after all earlier ones
+    assert counter(running, "deltas_made") == 1
+
+
 def guards(users: Path) -> dict[int, str]:
     """What keeps a version of the bundle from some clients or from all."""
     return {
