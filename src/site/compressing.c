@@ -9,8 +9,8 @@
 
 #include <time.h>
 
-bool site_compressing_has_space(struct site_compressor *c, const struct site_entry *entry,
-                                size_t len)
+bool site_compressing_request_space(struct site_compressor *c, const struct site_entry *entry,
+                                    size_t len)
 {
     const bool fits = site_made_bytes() + len <= c->plan.share_bytes;
     if (!fits)

@@ -76,9 +76,10 @@ static inline bool site_compressing_is_stopping(struct site_compressor *c)
     return atomic_load_explicit(&c->stopping, memory_order_acquire);
 }
 
-/* Whether there is space for a variant of so many bytes. Any thread. */
-bool site_compressing_has_space(struct site_compressor *c, const struct site_entry *entry,
-                                size_t len);
+/* Whether there is space for a result of so many bytes. If the share of all results has none, the
+ * next site_compressor_make_space looks for some. Any thread. */
+bool site_compressing_request_space(struct site_compressor *c, const struct site_entry *entry,
+                                    size_t len);
 
 /* Queues a job, and takes a reference to its entry. Under the lock. False: the queue is full, or
  * the thread cannot start now. */

@@ -38,7 +38,7 @@ static void make_variant(struct site_compressor *c, struct site_entry *entry,
     enum site_compressing_outcome outcome = SITE_OUTCOME_BROKEN;
     if (out != NULL)
         outcome = compress_entry(c, entry, coding, out, room, &len);
-    const bool fits = site_compressing_has_space(c, entry, len);
+    const bool fits = site_compressing_request_space(c, entry, len);
     site_compressing_count(c, outcome);
     site_compressing_add_total(c, SITE_TOTAL_SHARE_REFUSED, outcome == SITE_OUTCOME_MADE && !fits);
     if (outcome == SITE_OUTCOME_MADE && fits) {
@@ -141,7 +141,8 @@ static enum site_compressor_reply queue_job(struct site_compressor *c, struct si
     if (site_entry_made(entry) == NULL)
         return SITE_COMPRESSOR_BUSY;
     if (codings != SITE_MADE_TAGS &&
-        !site_compressing_has_space(c, entry, (size_t)entry->plain->size / 4)) /* a usual result */
+        !site_compressing_request_space(c, entry,
+                                        (size_t)entry->plain->size / 4)) /* a usual result */
         return SITE_COMPRESSOR_SHARE_IN_USE;
     if (pthread_mutex_trylock(&c->lock) != 0)
         return SITE_COMPRESSOR_BUSY;

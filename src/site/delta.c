@@ -380,7 +380,7 @@ void site_delta_make(struct site_compressor *c, const struct site_entry *entry,
     enum site_compressing_outcome outcome = SITE_OUTCOME_BROKEN;
     if (out != NULL)
         outcome = compress_delta(c, entry, dictionary, place->request.digest, out, room, &len);
-    const bool fits = site_compressing_has_space(c, entry, len);
+    const bool fits = site_compressing_request_space(c, entry, len);
     site_compressing_count(c, outcome);
     site_compressing_add_total(c, SITE_TOTAL_SHARE_REFUSED, outcome == SITE_OUTCOME_MADE && !fits);
     if (outcome == SITE_OUTCOME_MADE && fits) {
