@@ -59,9 +59,10 @@ static __attribute__((noinline)) void request_missing(const struct session_excha
         return;
     const enum site_compressor_reply reply = site_compressor_request(compressor, entry, wanted);
     count_refusal(x, reply);
-    if (reply == SITE_COMPRESSOR_SHARE_IN_USE &&
-        site_compressor_make_space(compressor, x->thread->reader, x->thread->now_ns))
-        session_tally_follow_cache(x->thread->shared);
+    if (reply != SITE_COMPRESSOR_SHARE_IN_USE)
+        return;
+    site_compressor_make_space(compressor, x->thread->reader, x->thread->now_ns);
+    session_tally_follow_cache(x->thread->shared);
 }
 
 void session_variant_request_tags(const struct session_exchange *x, struct site_entry *entry)

@@ -346,7 +346,7 @@ void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry
 
 enum { SWEEP_STEPS = 256 };
 
-bool site_cache_sweep(struct site_cache_reader *reader,
+void site_cache_sweep(struct site_cache_reader *reader,
                       bool (*is_idle)(const struct site_cache_entry *entry, uint64_t now_ns),
                       uint64_t now_ns)
 {
@@ -363,12 +363,10 @@ bool site_cache_sweep(struct site_cache_reader *reader,
         evict_entry(cache, entry);
         cache->totals.evicted++;
     }
-    const bool any = cache->totals.evicted > before;
-    if (any)
+    if (cache->totals.evicted > before)
         atomic_store_explicit(&cache->has_shrunk, true, memory_order_relaxed);
     unlock_cache(cache);
     site_reclaim_free(collected);
-    return any;
 }
 
 /* Freeing */

@@ -169,8 +169,8 @@ enum site_cache_verdict site_cache_judge(const struct site_cache *cache,
 void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry *entry);
 
 /* Evicts entries that `is_idle` names. Each call asks for some entries, and the next call continues
- * behind them. Returns whether an entry has left. */
-bool site_cache_sweep(struct site_cache_reader *reader,
+ * behind them. */
+void site_cache_sweep(struct site_cache_reader *reader,
                       bool (*is_idle)(const struct site_cache_entry *entry, uint64_t now_ns),
                       uint64_t now_ns);
 

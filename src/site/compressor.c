@@ -187,7 +187,7 @@ static bool is_idle(const struct site_cache_entry *cached, uint64_t now_ns)
     return holds && (int64_t)(now_ns - used_ns) >= (int64_t)SITE_COMPRESSOR_IDLE_NS;
 }
 
-bool site_compressor_make_space(struct site_compressor *c, struct site_cache_reader *reader,
+void site_compressor_make_space(struct site_compressor *c, struct site_cache_reader *reader,
                                 uint64_t now_ns)
 {
     uint64_t swept_ns = atomic_load_explicit(&c->swept_ns, memory_order_relaxed);
@@ -195,9 +195,9 @@ bool site_compressor_make_space(struct site_compressor *c, struct site_cache_rea
         (int64_t)(now_ns - swept_ns) < (int64_t)SITE_COMPRESSOR_SWEEP_NS ||
         !atomic_compare_exchange_strong_explicit(&c->swept_ns, &swept_ns, now_ns,
                                                  memory_order_relaxed, memory_order_relaxed))
-        return false;
+        return;
     atomic_store_explicit(&c->crowded, false, memory_order_relaxed);
-    return site_cache_sweep(reader, is_idle, now_ns);
+    site_cache_sweep(reader, is_idle, now_ns);
 }
 
 enum site_compressor_reply site_compressor_request_tags(struct site_compressor *compressor,

@@ -69,10 +69,10 @@ unsigned site_compressor_awaited(const struct site_entry *entry);
 /* After a refusal because of share_bytes: has entries with results leave the cache that no request
  * has used for SITE_COMPRESSOR_IDLE_NS, such as those of files that are not there any more. A full
  * cache evicts them, but the share is usually full before. Each call looks at some entries, at most
- * every SITE_COMPRESSOR_SWEEP_NS. Returns whether an entry has left. */
+ * every SITE_COMPRESSOR_SWEEP_NS. site_cache_has_shrunk says whether an entry has left. */
 #define SITE_COMPRESSOR_IDLE_NS  UINT64_C(600000000000)
 #define SITE_COMPRESSOR_SWEEP_NS UINT64_C(100000000)
-bool site_compressor_make_space(struct site_compressor *compressor,
+void site_compressor_make_space(struct site_compressor *compressor,
                                 struct site_cache_reader *reader, uint64_t now_ns);
 
 /* Requests the tags of the open files of an entry, if entry->untagged. As for variants. */

@@ -179,7 +179,7 @@ struct site_entry *site_delta_find(struct site_compressor *compressor,
             atomic_store_explicit(&found->checked_ns, now_ns, memory_order_relaxed);
         return is_smallest(entry, found->plain->size) ? found : NULL;
     }
-    (void)site_compressor_make_space(compressor, reader, now_ns);
+    site_compressor_make_space(compressor, reader, now_ns);
     const struct span bytes = take_delta(compressor, entry, key, request);
     if (bytes.len == 0)
         return NULL;
