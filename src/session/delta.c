@@ -73,8 +73,8 @@ static struct site_entry *find_delta(const struct session_exchange *x, struct si
         entry->no_transform || !prefers_delta(x) || session_variant_wants_stored(x) ||
         is_unchanged(x, entry))
         return NULL;
-    struct site_entry *delta =
-        site_delta_find(x->thread->shared->compressor, x->thread->reader, entry, &request, ret_new);
+    struct site_entry *delta = site_delta_find(x->thread->shared->compressor, x->thread->reader,
+                                               entry, &request, x->thread->now_ns, ret_new);
     if (!delta)
         session_tally_follow_cache(x->thread->shared);
     return delta;

@@ -163,7 +163,8 @@ static struct span take_delta(struct site_compressor *c, struct site_entry *entr
 
 struct site_entry *site_delta_find(struct site_compressor *compressor,
                                    struct site_cache_reader *reader, struct site_entry *entry,
-                                   const struct site_delta_request *request, bool *ret_new)
+                                   const struct site_delta_request *request, uint64_t now_ns,
+                                   bool *ret_new)
 {
     char storage[KEY_MAX];
     struct buf text = buf_over(storage, sizeof(storage));
@@ -173,10 +174,10 @@ struct site_entry *site_delta_find(struct site_compressor *compressor,
     const uint64_t hash = hash_bytes(key, site_of(entry)->seed);
     struct site_entry *found = (struct site_entry *)site_cache_find(reader, hash, key);
     *ret_new = false;
-    const uint64_t now_ns = atomic_load_explicit(&entry->checked_ns, memory_order_relaxed);
     if (found != NULL && site_of(found) == site_of(entry)) {
-        if (atomic_load_explicit(&found->checked_ns, memory_order_relaxed) != now_ns)
-            atomic_store_explicit(&found->checked_ns, now_ns, memory_order_relaxed);
+        const uint64_t checked_ns = atomic_load_explicit(&entry->checked_ns, memory_order_relaxed);
+        if (atomic_load_explicit(&found->checked_ns, memory_order_relaxed) != checked_ns)
+            atomic_store_explicit(&found->checked_ns, checked_ns, memory_order_relaxed);
         return is_smallest(entry, found->plain->size) ? found : NULL;
     }
     site_compressor_make_space(compressor, reader, now_ns);

@@ -38,7 +38,8 @@ void site_delta_note(struct site_compressor *compressor, struct site_entry *entr
  * are as with site_find. */
 struct site_entry *site_delta_find(struct site_compressor *compressor,
                                    struct site_cache_reader *reader, struct site_entry *entry,
-                                   const struct site_delta_request *request, bool *ret_new);
+                                   const struct site_delta_request *request, uint64_t now_ns,
+                                   bool *ret_new);
 
 /* ---- for the compressor ---- */
 

@@ -33,7 +33,8 @@ static struct site_entry *find_delta(const char *path, const struct site_delta_r
 {
     struct site_entry *plain = find_settled(bench.f, path);
     assert_true(site_delta_suits(plain));
-    return site_delta_find(bench.compressor, bench.f->reader, plain, request, ret_new);
+    return site_delta_find(bench.compressor, bench.f->reader, plain, request, bench.f->now_ns,
+                           ret_new);
 }
 
 /* The same, until the difference is made. Then the cache alone holds it. */
