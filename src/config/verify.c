@@ -8,6 +8,7 @@
 #include "config/listen.h"
 #include "config/log.h"
 #include "config/read.h"
+#include "config/root.h"
 #include "config/store.h"
 #include "config/tls.h"
 #include "config/types.h"
@@ -35,7 +36,7 @@ static void check_spa(struct config_store *store, const struct config_section_va
 {
     const struct config_item *root = config_store_first(site, SETTING_root);
     struct stat info;
-    if (!item)
+    if (!item || !config_root_is_there(store, site, item, SETTING_fallback))
         return;
     const char *path = config_arena_print(&store->arena, "%s/%s", root->text, item->text);
     const char *name = config_store_label(store, SETTING_fallback, item->origin);
@@ -110,28 +111,6 @@ static void check_written(struct config_store *store, enum config_setting_place 
 
 /* ---- sites ---- */
 
-static void check_root_is_wise(struct config_store *store, const struct config_section_values *site,
-                               const struct config_request *request)
-{
-    static const char *const broad[] = { "/",     "/home", "/root", "/etc", "/var", "/usr",
-                                         "/proc", "/sys",  "/dev",  "/tmp", NULL };
-    const struct config_item *root = config_store_first(site, SETTING_root);
-    const char *name = config_store_label(store, SETTING_root, root->origin);
-    char path[PATH_MAX], home[PATH_MAX];
-    if (!realpath(root->text, path))
-        return;
-    for (const char *const *folder = broad; *folder; folder++)
-        if (strcmp(path, *folder) == 0)
-            config_problem_warning(&store->problems, root->origin,
-                                   "%severything in %s that this user can read is served", name,
-                                   path);
-    for (const char *const *entry = request->environment; entry && *entry; entry++)
-        if (strncmp(*entry, "HOME=", 5) == 0 && realpath(*entry + 5, home) &&
-            strcmp(home, path) == 0 && strcmp(path, "/root") != 0 && strcmp(path, "/") != 0)
-            config_problem_warning(&store->problems, root->origin,
-                                   "%sthis is your home folder: everything in it is served", name);
-}
-
 /* Whether `hidden = on` for the paths of `pattern` shows the name. The pattern covers the name, or
  * a file in a folder of that name. */
 static bool covers_secret(const char *pattern, const char *name)
@@ -152,7 +131,7 @@ static void check_hidden(struct config_store *store, const struct config_section
 {
     static const char *const secret[] = { ".git", ".svn", ".env", ".ssh", ".htpasswd", NULL };
     const struct config_item *root = config_store_first(site, SETTING_root);
-    if (!hidden || strcmp(hidden->text, "on") != 0)
+    if (!root || !hidden || strcmp(hidden->text, "on") != 0)
         return;
     for (const char *const *file = secret; *file; file++) {
         const char *inside = config_arena_print(&store->arena, "%s/%s", root->text, *file);
@@ -238,23 +217,17 @@ static void check_site(struct config_store *store, const struct config_section_v
     check_listing_is_wise(store, site);
     check_index(store, config_store_first(site, SETTING_index), SETTING_index);
     (void)config_folder_check(store, site, SETTING_error_pages, false);
-    if (!config_store_first(site, SETTING_root) && site->root_is_wrong)
-        return;
-    if (!config_store_first(site, SETTING_root)) {
-        config_problem_error(&store->problems, site->origin,
-                             "[site %s] has no root; write `root = /srv/www` or the like below it",
-                             site->name);
-        return;
-    }
-    if (!config_folder_check(store, site, SETTING_root, is_on(site, SETTING_listing)))
+    if (!config_root_check(store, site, request))
         return;
     check_spa(store, site, config_store_first(site, SETTING_fallback));
-    check_root_is_wise(store, site, request);
     check_hidden(store, site, config_store_first(site, SETTING_hidden), NULL);
     for (const struct config_section_values *path = site->paths; path; path = path->next) {
         const struct config_item *fallback = config_store_first(path, SETTING_path_fallback);
+        const struct config_item *rewrite = config_store_first(path, SETTING_rewrite);
         if (fallback && strcmp(fallback->text, "off") != 0)
             check_spa(store, site, fallback);
+        if (rewrite)
+            (void)config_root_is_there(store, site, rewrite, SETTING_rewrite);
         check_hidden(store, site, config_store_first(path, SETTING_path_hidden), path->name);
         check_index(store, config_store_first(path, SETTING_path_index), SETTING_path_index);
         check_networks(store, path);

@@ -19,7 +19,8 @@ static void note_folder(struct server_roots *roots, const char *name)
 
 static void note_site(struct server_roots *roots, const struct config_site *site)
 {
-    note_folder(roots, site->root);
+    if (site->root)
+        note_folder(roots, site->root);
     if (site->error_pages)
         note_folder(roots, site->error_pages);
     for (const char *const *folder = site->error_folders; folder && *folder; folder++)

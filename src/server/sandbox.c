@@ -94,7 +94,8 @@ static int allow_sites(const struct os_landlock *rules, const struct session_sha
     int rc = 0;
     for (size_t i = 0; sites && i < sites->site_count && rc == 0; i++) {
         const struct site *site = sites->sites[i].site;
-        rc = os_landlock_allow_open(rules, site->root_fd);
+        if (site->root_fd >= 0)
+            rc = os_landlock_allow_open(rules, site->root_fd);
         for (unsigned k = 0; k < site->pages_count && rc == 0; k++)
             if (site->pages_fd[k] >= 0)
                 rc = os_landlock_allow_open(rules, site->pages_fd[k]);

@@ -27,6 +27,8 @@
 enum site_result site_query_look_up(const struct site *site, const struct site_query *query,
                                     enum site_patience patience, struct site_lookup *ret_lookup)
 {
+    if (site->root_fd < 0 && query->kind != SITE_QUERY_ERROR_PAGE)
+        return SITE_ABSENT;
     switch (query->kind) {
     case SITE_QUERY_PATH:
         return site_lookup(site, query->view, query->path, patience, ret_lookup);
@@ -358,7 +360,7 @@ static int fallback_is_file(const struct site *site)
 
 bool site_can_read(const struct site *site, bool lists)
 {
-    return os_file_can_enter(site->root_fd, lists);
+    return site->root_fd < 0 || os_file_can_enter(site->root_fd, lists);
 }
 
 /* Opens the folders of error pages: that of the site, and those of its paths. */
@@ -388,22 +390,31 @@ static int open_error_folders(struct site *site, const char **ret_what)
     return 0;
 }
 
-/* Opens what the options name. On failure *ret_what is the path that failed. */
-static int open_paths(struct site *site, const char **ret_what)
+static int open_root(struct site *site, const char **ret_what)
 {
-    const struct site_options *options = site->options;
     struct stat root;
-    int error = 0;
 
-    site->root_fd = os_file_open_directory(options->root);
+    if (site->options->root == NULL)
+        return 0;
+    site->root_fd = os_file_open_directory(site->options->root);
     if (site->root_fd < 0) {
-        *ret_what = options->root;
+        *ret_what = site->options->root;
         return site->root_fd;
     }
     site->root_medium = os_file_medium(site->root_fd);
     if (os_file_stat(site->root_fd, &root) == 0)
         site->disk = root.st_dev;
-    error = open_error_folders(site, ret_what);
+    return 0;
+}
+
+/* Opens what the options name. On failure *ret_what is the path that failed. */
+static int open_paths(struct site *site, const char **ret_what)
+{
+    const struct site_options *options = site->options;
+    int error = open_root(site, ret_what);
+
+    if (error == 0)
+        error = open_error_folders(site, ret_what);
     if (error < 0)
         return error;
     if (options->fallback != NULL) {
@@ -419,10 +430,9 @@ int site_open(struct site **ret_site, const struct site_options *options,
               const struct site_mime *mime, const char **ret_what)
 {
     struct site *site = malloc(sizeof(*site));
-    if (site == NULL) {
-        *ret_what = options->root;
+    *ret_what = options->root != NULL ? options->root : options->name;
+    if (site == NULL)
         return -ENOMEM;
-    }
     *site = (struct site){
         .kind = site_load_kind,
         .absent = calloc(1, sizeof(*site->absent)),
@@ -431,7 +441,6 @@ int site_open(struct site **ret_site, const struct site_options *options,
         .mime = mime,
         .root_fd = -1,
     };
-    *ret_what = options->root;
     int error = site->absent != NULL ? open_paths(site, ret_what) : -ENOMEM;
     if (error == 0 && getrandom(&site->seed, sizeof(site->seed), 0) != sizeof(site->seed)) {
         *ret_what = "a source of randomness";

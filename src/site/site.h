@@ -29,7 +29,7 @@ enum site_etag {
 
 struct site_options {
     const char *name;         /* for messages; unique */
-    const char *root;         /* directory */
+    const char *root;         /* directory; NULL: no path has a file, and all are absent */
     const char *const *index; /* index file names in order, NULL at the end */
     const char *fallback;     /* path below the root, sent for a path that is not there (single-page
                                   applications); or NULL */

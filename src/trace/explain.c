@@ -88,13 +88,14 @@ static void explain_site(struct trace *t)
         trace_add(t, "site", "no site has the host `%.*s`", len, host.at);
         return;
     }
+    const char *in = t->site->root ? "in " : "",
+               *root = t->site->root ? t->site->root : "no folder";
     if (span_equal(rule, SPAN("*")))
-        trace_add(t, "site", "%s, in %s, for every host that no other site names", t->site->name,
-                  t->site->root);
+        trace_add(t, "site", "%s, %s%s, for every host that no other site names", t->site->name, in,
+                  root);
     else
-        trace_add(t, "site", "%s, in %s: `%.*s` matches its `host = %s%.*s`", t->site->name,
-                  t->site->root, len, host.at, rule.at[0] == '.' ? "*" : "", (int)rule.len,
-                  rule.at);
+        trace_add(t, "site", "%s, %s%s: `%.*s` matches its `host = %s%.*s`", t->site->name, in,
+                  root, len, host.at, rule.at[0] == '.' ? "*" : "", (int)rule.len, rule.at);
 }
 
 /* ---- rules for paths ---- */
@@ -319,7 +320,8 @@ static void explain_absence(struct trace *t)
     else if (step)
         describe_step(t->cause, sizeof(t->cause), step, t->site->root);
     else
-        trace_set_cause(t, "the path is longer than any file's path");
+        trace_set_cause(t, t->site->root ? "the path is longer than any file's path"
+                                         : "the site has no root, and no section answers");
     const char *fallback = fallback_of(t);
     if (trace->result != SITE_ABSENT || !fallback)
         return;

@@ -41,7 +41,8 @@ static void add_site_object(struct json_writer *list, const struct trace *t)
     struct json_writer object = json_writer_begin(list, "site", '{');
     json_writer_add_text(&object, "name", t->site->name);
     json_writer_add_text(&object, "rule", text);
-    json_writer_add_text(&object, "root", t->site->root);
+    if (t->site->root)
+        json_writer_add_text(&object, "root", t->site->root);
     json_writer_end(&object, '}');
 }
 

@@ -212,3 +212,18 @@ def test_a_listing_shows_no_readme_that_its_own_rules_keep_back(
         for source in (connection, client):
             for path, shown in (("/open/", True), ("/list/", False), ("/list/README.md", False)):
                 assert (b"the words of the file" in source.get(path).body) == shown
+
+
+def test_a_site_that_only_redirects_needs_no_root(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    """It is there at the start, and after a reload."""
+    conf = tmp_path / "weir.conf"
+    old = "[site old]\nhost = old.example\n[path /**]\nredirect = 301 http://new.example/**"
+    running = configured(server, write(conf, site, old))
+    for _ in range(2):
+        with connect(running.address) as connection:
+            answer = connection.get("/a/b?c", "old.example")
+        assert (answer.status, answer.get("Location")) == (301, "http://new.example/a/b?c")
+        assert get(running, "/hello.txt").body == b"hello\n"
+        assert reload(running)[0]

@@ -57,6 +57,33 @@ static void makes_rules_of_the_site_and_its_paths_in_order(void **state)
     config_read_free(store);
 }
 
+static void a_site_whose_rules_answer_everything_needs_no_root(void **state)
+{
+    (void)state;
+    struct config_store *store =
+        read_text("[site a]\nlisting = on\n[path /**]\nredirect = 301 http://b.example/**\n"
+                  "hidden = on\n[path /x/**]\nstatus = 410\n"
+                  "[site b]\nhost = b.example\n[path /**]\nstatus = 503\n");
+    assert_int_equal(config_read_errors(store), 0);
+    assert_null(config_read_result(store)->sites[0].root);
+    assert_int_equal(config_read_result(store)->sites[0].rules->count, 3);
+    config_read_free(store);
+    static const char missing[] =
+        "weir.conf:1: error: [site a] has no root; write `root = /srv/www` or the like below it\n";
+    assert_problems("[site a]\n[path /x/**]\nredirect = 301 http://b.example/**\n", missing);
+    assert_problems("[site a]\n[path /**]\nheader = X-Own: 1\n", missing);
+    assert_problems("[site a]\n[path /**]\nrewrite = /a.html\n", missing);
+    assert_problems(
+        "[site a]\nspa = a.html\n[path /**]\nstatus = 410\n[path /x]\nrewrite = /a.html\n",
+        "weir.conf:2: error: spa: `a.html` needs a file, and [site a] has no root; write `root = "
+        "/srv/www` or the like below the heading of the site\n"
+        "weir.conf:6: error: rewrite: `/a.html` needs a file, and [site a] has no root; write "
+        "`root = /srv/www` or the like below the heading of the site\n");
+    assert_problems("[site a]\nsite-rules = on\n[path /**]\nstatus = 410\n",
+                    "weir.conf:2: error: site-rules: `on` needs a file, and [site a] has no root; "
+                    "write `root = /srv/www` or the like below the heading of the site\n");
+}
+
 static void a_path_belongs_to_the_site_before_it(void **state)
 {
     (void)state;
@@ -674,6 +701,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(makes_rules_of_the_site_and_its_paths_in_order),
+        cmocka_unit_test(a_site_whose_rules_answer_everything_needs_no_root),
         cmocka_unit_test(a_path_belongs_to_the_site_before_it),
         cmocka_unit_test(reports_patterns_that_cover_nothing),
         cmocka_unit_test(a_section_can_turn_listings_on_and_off),

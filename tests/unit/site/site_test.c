@@ -563,6 +563,26 @@ static void without_a_fallback_or_error_pages_they_are_absent(void **state)
     assert_int_equal(find_fallback(f, SPAN("fallback"), &entry, &is_new), SITE_ABSENT);
 }
 
+static void without_a_root_every_path_is_absent(void **state)
+{
+    struct fixture *f = *state;
+    struct site_entry *entry;
+    bool is_new;
+    tree_write(&f->tree, "root/a.txt", "body");
+    tree_write(&f->tree, "errors/404.html", "page");
+    f->options.root = f->options.fallback = NULL;
+    reopen(f);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(site_find(f->site, f->reader, SPAN("/a.txt"), f->now_ns, &entry, &is_new),
+                         SITE_ABSENT);
+        assert_int_equal(site_find(f->site, f->reader, SPAN("/"), f->now_ns, &entry, &is_new),
+                         SITE_ABSENT);
+    }
+    assert_true(site_can_read(f->site, true));
+    assert_int_equal(find_error_page(f, 0, 404, &entry, &is_new), SITE_FILE);
+    site_cache_release(&entry->cache);
+}
+
 static void opening_names_the_path_that_failed(void **state)
 {
     static const struct {
@@ -619,6 +639,7 @@ int main(void)
         TEST(one_file_has_an_entry_for_each_key),
         TEST(each_folder_of_error_pages_has_entries_of_its_own),
         TEST(without_a_fallback_or_error_pages_they_are_absent),
+        TEST(without_a_root_every_path_is_absent),
         TEST(opening_names_the_path_that_failed),
     };
     return cmocka_run_group_tests_name("site", tests, NULL, NULL);
