@@ -105,6 +105,17 @@ static void leave_slot(struct slot *slot)
     atomic_store_explicit(&slot->taken, false, memory_order_release);
 }
 
+/* Takes the slot of a folder, unless another folder has got the slot meanwhile. */
+static bool take_slot_of(struct slot *slot, uint64_t folder)
+{
+    if (!take_slot(slot))
+        return false;
+    if (atomic_load_explicit(&slot->folder, memory_order_relaxed) == folder)
+        return true;
+    leave_slot(slot);
+    return false;
+}
+
 /* Whether the slot was not used lately. Signed, because another thread's time may be ahead. */
 static bool is_idle(const struct slot *slot, uint64_t now_ns)
 {
@@ -118,7 +129,7 @@ static struct slot *slot_of(struct site_siblings *siblings, uint64_t folder, uin
 
     for (int i = 0; i < SET; i++)
         if (atomic_load_explicit(&set[i].folder, memory_order_relaxed) == folder)
-            return take_slot(&set[i]) ? &set[i] : NULL;
+            return take_slot_of(&set[i], folder) ? &set[i] : NULL;
     for (int i = 0; i < SET; i++) {
         if (!take_slot(&set[i]))
             continue;
