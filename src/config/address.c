@@ -174,6 +174,28 @@ static bool check_url(struct span *address, bool tls, struct config_arena *arena
     return true;
 }
 
+/* Two spellings of one address give one text. A port alone is for this machine alone. */
+static const char *canonical_text(struct span address, bool tls, struct config_arena *arena)
+{
+    const struct parts parts = split_address(address);
+    unsigned char bytes[sizeof(struct in6_addr)];
+    char host[INET6_ADDRSTRLEN];
+    uint64_t port = 0;
+    CHECK(num_parse_u64(parts.port, &port));
+    const char *scheme = tls ? "https://" : "";
+    if (!parts.colon)
+        return config_arena_print(arena, "%s127.0.0.1:%u", scheme, (unsigned)port);
+    if (parts.host.at[0] == '[' &&
+        read_address(AF_INET6, span_of(parts.host.at + 1, parts.host.len - 2), bytes) &&
+        inet_ntop(AF_INET6, bytes, host, sizeof(host)))
+        return config_arena_print(arena, "%s[%s]:%u", scheme, host, (unsigned)port);
+    char *text = config_arena_print(arena, "%s%.*s:%u", scheme, (int)parts.host.len, parts.host.at,
+                                    (unsigned)port);
+    for (char *c = text; *c; c++)
+        *c = ascii_lower(*c);
+    return text;
+}
+
 bool config_address_check(struct span text, struct span folder, struct config_arena *arena,
                           const char **ret_text, struct config_reason *ret_reason)
 {
@@ -190,12 +212,8 @@ bool config_address_check(struct span text, struct span folder, struct config_ar
                                          (int)(address.len - UNIX.len), address.at + UNIX.len));
     if (!check_plain(address, ret_reason))
         return false;
-    bool bare = !memchr(address.at, ':', address.len); /* a port alone is for this machine alone */
-    char *canonical = config_arena_print(arena, "%s%s%.*s", tls ? "https://" : "",
-                                         bare ? "127.0.0.1:" : "", (int)address.len, address.at);
-    for (char *c = canonical; !span_starts(address, UNIX) && *c; c++)
-        *c = ascii_lower(*c);
-    *ret_text = canonical;
+    *ret_text = span_starts(address, UNIX) ? config_arena_copy(arena, address)
+                                           : canonical_text(address, tls, arena);
     return true;
 }
 
@@ -230,6 +248,18 @@ static bool includes(struct span host, struct span other)
     const bool all = span_equal(host, SPAN("*")) || span_equal(host, SPAN("[::]"));
     const bool v4 = span_equal(host, SPAN("0.0.0.0")) && !span_starts(other, SPAN("["));
     return all || v4 || span_equal(host, other);
+}
+
+struct span config_address_port(struct span address)
+{
+    return span_starts(address, UNIX) ? SPAN("") : split_address(address).port;
+}
+
+bool config_address_is_every(struct span address)
+{
+    const struct span host = span_starts(address, UNIX) ? SPAN("") : split_address(address).host;
+    return span_equal(host, SPAN("*")) || span_equal(host, SPAN("[::]")) ||
+           span_equal(host, SPAN("0.0.0.0"));
 }
 
 bool config_address_overlap(struct span a, struct span b)

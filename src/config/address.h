@@ -33,6 +33,12 @@ unsigned config_address_places(const char *text, struct config_place ret_places[
  * the same, or one of them stands for every address and so includes the other. */
 bool config_address_overlap(struct span a, struct span b);
 
+/* The port of a place, or an empty span where it is a Unix socket. */
+struct span config_address_port(struct span address);
+
+/* Whether a place stands for every address, or for every one of IPv4. */
+bool config_address_is_every(struct span address);
+
 /* Whether `address` is a canonical text with https://. */
 bool config_address_is_tls(struct span address);
 

@@ -429,10 +429,10 @@ void config_verify(struct config_store *store, const struct config_request *requ
     check_cache(store, request);
     check_user(store);
     check_congestion(store);
+    config_listen_verify(store);
     check_page(store);
     check_forwarding(store);
     check_networks(store, &store->server);
-    config_listen_verify(store);
     config_tls_verify(store);
     config_auth_verify(store);
     config_log_verify(store);
