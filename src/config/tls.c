@@ -5,9 +5,9 @@
 #include "config/secrecy.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static bool is_on(const struct config_item *item)
 {
@@ -31,8 +31,24 @@ static bool has_tls_page(const struct config_store *store)
 
 /* ---- files ---- */
 
+/* Whether a line of the file begins a private key in PEM form: 1, 0 or -errno. */
+static int find_key(const char *path)
+{
+    enum { PEM_LINE_MAX = 128, LINES_MAX = 65536 }; /* longer than those of a chain */
+    char line[PEM_LINE_MAX];
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -errno;
+    bool found = false;
+    for (unsigned i = 0; i < LINES_MAX && !found && fgets(line, sizeof(line), file); i++)
+        found = strncmp(line, "-----BEGIN ", 11) == 0 && strstr(line, "PRIVATE KEY-----") != NULL;
+    const int rc = ferror(file) ? -EIO : found;
+    fclose(file);
+    return rc;
+}
+
 static void check_input(struct config_store *store, const struct config_item *item,
-                        enum config_setting_place place, bool has_key)
+                        enum config_setting_place place, bool needs_key)
 {
     const char *name = config_store_label(store, place, item->origin);
     struct stat info;
@@ -50,12 +66,20 @@ static void check_input(struct config_store *store, const struct config_item *it
                              item->text);
         return;
     }
-    if (access(item->text, R_OK) < 0)
+    const int key = find_key(item->text);
+    if (key == -EACCES)
         config_problem_error(&store->problems, item->origin,
                              "%s`%s` cannot be read by this user: %s; use a user that can, such as "
                              "root",
-                             name, item->text, strerror(errno));
-    if (has_key)
+                             name, item->text, strerror(EACCES));
+    else if (key < 0)
+        config_problem_error(&store->problems, item->origin, "%s`%s` cannot be read: %s", name,
+                             item->text, strerror(-key));
+    else if (key == 0 && needs_key)
+        config_problem_error(&store->problems, item->origin,
+                             "%s`%s` has no private key; name the file of the key with tls-key",
+                             name, item->text);
+    else if (key > 0)
         config_secrecy_check(store, item, name, "key", info.st_mode);
 }
 
@@ -77,7 +101,7 @@ static void check_files(struct config_store *store, const struct config_section_
     for (const struct config_item *item = certificates; item; item = item->next)
         check_input(store, item, SETTING_tls_certificates, key_count == 0);
     for (const struct config_item *item = keys; item; item = item->next)
-        check_input(store, item, SETTING_tls_keys, true);
+        check_input(store, item, SETTING_tls_keys, false);
     if (keys && certificate_count == 0)
         config_problem_error(&store->problems, keys->origin,
                              "%sthe key has no certificate; name it with tls-certificate",

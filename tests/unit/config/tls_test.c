@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The settings of https in whole configurations, in a folder of their own. The certificates are
- * files of any content: this layer does not read them.
+ * The settings of https in whole configurations, in a folder of their own. Of a file this layer
+ * reads whether it has a private key, and no more.
  */
 #include "unit/config/folder.h"
 
@@ -12,7 +12,7 @@ static int make_pairs(void **state)
     if (make_folder(state) < 0)
         return -1;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        write_file(files[i], "-");
+        write_file(files[i], i == 0 ? "-" : "-----BEGIN PRIVATE KEY-----\n");
         assert_int_equal(chmod(files[i], 0600), 0);
     }
     return 0;
@@ -124,6 +124,21 @@ static void reports_keys_without_their_certificate(void **state)
                     "tls-certificate\n");
 }
 
+/* Not that every user can read its key. */
+static void reports_a_certificate_without_its_key(void **state)
+{
+    (void)state;
+    assert_int_equal(chmod("c.pem", 0644), 0);
+    assert_problems(HTTPS SITE "tls-certificate = c.pem\n",
+                    "weir.conf:5: error: tls-certificate: `c.pem` has no private key; name the "
+                    "file of the key with tls-key\n");
+    assert_problems(HTTPS "[site a]\nroot = .\ntls-certificate = c.pem\n",
+                    "weir.conf:5: error: tls-certificate: `c.pem` has no private key; name the "
+                    "file of the key with tls-key\n");
+    assert_int_equal(chmod("c.pem", 0600), 0);
+    assert_problems(HTTPS SITE "tls-certificate = both.pem\n", "");
+}
+
 static void reports_files_that_are_not_there(void **state)
 {
     (void)state;
@@ -146,6 +161,7 @@ static void a_key_must_be_secret(void **state)
     assert_int_equal(chmod("both.pem", 0600), 0);
     assert_int_equal(chmod("c.pem", 0644), 0); /* a certificate alone is public */
     assert_problems(HTTPS SITE PAIR, "");
+    assert_problems(HTTPS SITE "tls-certificate = c.pem\ntls-key = c.pem\n", "");
 }
 
 static void reports_settings_that_need_an_https_address(void **state)
@@ -224,6 +240,7 @@ int main(void)
         cmocka_unit_test(reports_an_address_with_two_schemes),
         cmocka_unit_test(reports_an_address_that_is_a_part_of_another),
         cmocka_unit_test(reports_keys_without_their_certificate),
+        cmocka_unit_test(reports_a_certificate_without_its_key),
         cmocka_unit_test(reports_files_that_are_not_there),
         cmocka_unit_test(a_key_must_be_secret),
         cmocka_unit_test(reports_settings_that_need_an_https_address),
