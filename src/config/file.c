@@ -37,10 +37,10 @@ static void parse_section(const struct file_line *line, const struct config_file
     handler->section(handler->context, span_trim(name), line->number);
 }
 
-/* Whether the line is written as for another server, and has `=` or `:` somewhere behind its
- * first word. */
-static bool is_foreign(const struct file_line *line, struct span name,
-                       struct config_problems *problems)
+/* Reports a line that is written as for another server, and has `=` or `:` somewhere behind its
+ * first word. Returns whether it is one. */
+static bool report_foreign(const struct file_line *line, struct span name,
+                           struct config_problems *problems)
 {
     struct config_reason reason;
     if (config_setting_find_anywhere(name) || !config_hint_explain(line->text, &reason))
@@ -67,7 +67,7 @@ static void parse_setting(const struct file_line *line, const struct config_file
         return;
     }
     struct span name = span_trim(span_first(line->text, len));
-    if (is_foreign(line, name, problems))
+    if (report_foreign(line, name, problems))
         return;
     handler->setting(handler->context, name, span_trim(span_skip(line->text, len + 1)),
                      line->number);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hints for lines that are written as for nginx, Apache, h2o, lighttpd or Caddy. Every line with a
- * hint is an error already, or becomes one: nothing is guessed.
- *
- * Private to config/.
+ * Hints for lines and options that are written as for nginx, Apache, h2o, lighttpd or Caddy. Their
+ * words are in hints.def. Every line with a hint is an error already, or becomes one: nothing is
+ * guessed.
  */
 #pragma once
 
@@ -13,6 +12,12 @@
 /* Whether `text`, a line or the name in it, is in the syntax of another server, or names a setting
  * of one. Then the reason says how to write it here. */
 bool config_hint_explain(struct span text, struct config_reason *ret_reason);
+
+/* The same for an option --NAME that no command has. */
+bool config_hint_explain_option(struct span name, struct config_reason *ret_reason);
+
+/* The form of a section's heading: "[site NAME]". */
+const char *config_hint_heading(enum config_section section);
 
 /* Returns `value` without what other servers put around it: quotes, and a `;` at its end. Values
  * in which these have a meaning stay whole. */

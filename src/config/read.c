@@ -7,6 +7,7 @@
 #include "config/hint.h"
 #include "config/rules.h"
 #include "config/store.h"
+#include "config/unknown.h"
 #include "config/verify.h"
 
 #include <stdlib.h>
@@ -22,42 +23,6 @@ static void handle_section(void *context, struct span text, unsigned line)
 {
     struct file_reading *reading = context;
     config_heading_read(&reading->heading, text, line);
-}
-
-static void report_unknown_setting(struct config_heading *heading, struct span name,
-                                   struct config_origin origin)
-{
-    struct config_problems *problems = &heading->store->problems;
-    const struct config_section_values *section = heading->section;
-    static const char *const headings[] = {
-        [CONFIG_SERVER] = "[server]",
-        [CONFIG_SITE] = "[site NAME]",
-        [CONFIG_PATH] = "[path PATTERN]",
-    };
-    const char *here = section->section == CONFIG_SERVER ? "[server]"
-                       : section->section == CONFIG_SITE ? "a site"
-                                                         : "a path";
-    const struct config_setting *other = config_setting_find_elsewhere(section->section, name);
-    if (other) {
-        config_problem_error(problems, origin, "`%s` does not belong in %s; it goes under %s",
-                             other->name, here, headings[other->section]);
-        return;
-    }
-    struct config_reason reason;
-    if (config_hint_explain(name, &reason)) {
-        config_problem_error(problems, origin, "%s", reason.text);
-        return;
-    }
-    struct nearest nearest = nearest_to(name);
-    for (size_t i = 0; i < CONFIG_SETTINGS; i++)
-        if (config_setting_table[i].section == section->section)
-            nearest_offer(&nearest, config_setting_table[i].name);
-    if (nearest.best)
-        config_problem_error(problems, origin, "unknown setting `%.*s`; did you mean `%s`?",
-                             config_problem_quote_len(name), name.at, nearest.best);
-    else
-        config_problem_error(problems, origin, "unknown setting `%.*s`; %s has none like it",
-                             config_problem_quote_len(name), name.at, here);
 }
 
 static void handle_setting(void *context, struct span name, struct span value, unsigned line)
@@ -80,7 +45,7 @@ static void handle_setting(void *context, struct span name, struct span value, u
     }
     const struct config_setting *setting = config_setting_find(heading->section->section, name);
     if (!setting) {
-        report_unknown_setting(heading, name, origin);
+        config_unknown_report(heading->store, heading->section->section, name, value, origin);
         return;
     }
     struct span plain = config_hint_strip(setting, value);

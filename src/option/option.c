@@ -162,6 +162,8 @@ static bool refuse_unknown(const struct reader *reader, const struct written *wr
             return option_refuse(reader->refusal, "there is no %s; %s", e->word, e->cure);
     if (command->others && find_option(command->others, written))
         return option_refuse(reader->refusal, "`weir %s` takes no %.*s", command->name, len, shown);
+    if (command->explain && command->explain(written->name, reader->refusal))
+        return false;
     struct nearest nearest = nearest_to(written->name);
     for (const struct option_group *group = command->groups; group->options; group++)
         for (const struct option *option = group->options; option->name; option++)

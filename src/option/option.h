@@ -82,8 +82,10 @@ struct option_command {
     const struct option_group *groups;        /* NULL options at the end */
     const struct option_elsewhere *elsewhere; /* NULL word at the end; NULL: none */
     const struct option *others;              /* options of other commands only; NULL: none */
-    size_t arguments_offset;                  /* of a struct option_list in the command's struct */
-    size_t arguments_most;                    /* 0: it takes none */
+    /* Whether there is a hint for an unknown --NAME; it is the refusal. NULL: there is none. */
+    bool (*explain)(struct span name, struct option_refusal *refusal);
+    size_t arguments_offset; /* of a struct option_list in the command's struct */
+    size_t arguments_most;   /* 0: it takes none */
     /* Gets each argument in place of the list; NULL: the list does. */
     bool (*take_argument)(void *into, const char *argument, struct option_refusal *refusal);
 };

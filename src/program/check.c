@@ -341,6 +341,7 @@ const struct program_command program_check = {
     .options = { .name = "check",
                  .groups = check_groups,
                  .elsewhere = program_serve_elsewhere,
+                 .explain = program_configuration_explain,
                  .arguments_offset = offsetof(struct check_options, arguments),
                  .arguments_most = 2 },
     .brief = "...",

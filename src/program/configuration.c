@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "program/configuration.h"
 
+#include "config/hint.h"
 #include "option/help.h"
 #include "os/process.h"
 #include "server/capacity.h"
@@ -50,6 +51,15 @@ void program_configuration_init(void)
                 .read = read_flag,
             };
     }
+}
+
+bool program_configuration_explain(struct span name, struct option_refusal *refusal)
+{
+    struct config_reason reason;
+    if (!config_hint_explain_option(name, &reason))
+        return false;
+    (void)option_refuse(refusal, "%s", reason.text);
+    return true;
 }
 
 void program_configuration_done(void *configuration)

@@ -24,6 +24,9 @@ extern const struct option program_configuration_file[];
 extern struct option program_configuration_flags[CONFIG_SETTINGS + 1];
 void program_configuration_init(void);
 
+/* Explains an option that no command has, and that names a setting in another way. */
+bool program_configuration_explain(struct span name, struct option_refusal *refusal);
+
 /* The group of the flags, for a command whose struct has a program_configuration at `place`. */
 #define PROGRAM_CONFIGURATION_FLAGS(place) \
     { \

@@ -98,15 +98,9 @@ static int run_serve(void *given, const char *const *words)
 }
 
 const struct option_elsewhere program_serve_elsewhere[] = {
-    { "--port", "an address goes with --listen PORT" },
-    { "-p", "an address goes with --listen PORT" },
-    { "--bind", "an address goes with --listen ADDRESS:PORT" },
-    { "-b", "an address goes with --listen ADDRESS:PORT" },
-    { "--address", "an address goes with --listen ADDRESS:PORT" },
-    { "--root", "the folder goes without an option: weir DIR" },
-    { "--directory", "the folder goes without an option: weir DIR" },
+    { "-p", "write --listen PORT" },
+    { "-b", "write --listen ADDRESS:PORT" },
     { "-d", "the folder goes without an option: weir DIR" },
-    { "--host", "host names go into a configuration file: see weir.conf(5)" },
     { "-v", "--version prints the version" },
     { NULL, NULL },
 };
@@ -115,6 +109,7 @@ const struct program_command program_serve = {
     .options = { .name = "serve",
                  .groups = serve_groups,
                  .elsewhere = program_serve_elsewhere,
+                 .explain = program_configuration_explain,
                  .arguments_offset = offsetof(struct program_serve_options, folder),
                  .arguments_most = 1 },
     .brief = "...",

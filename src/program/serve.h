@@ -13,5 +13,5 @@ struct program_serve_options {
     struct option_list folder; /* at most one */
 };
 
-/* Words of other servers, for each command that takes the settings. NULL word at the end. */
+/* Letters of other servers, for each command that takes the settings. NULL word at the end. */
 extern const struct option_elsewhere program_serve_elsewhere[];

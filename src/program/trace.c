@@ -426,6 +426,7 @@ const struct program_command program_trace = {
     .options = { .name = "trace",
                  .groups = trace_groups,
                  .elsewhere = program_serve_elsewhere,
+                 .explain = program_configuration_explain,
                  .arguments_offset = offsetof(struct trace_options, arguments),
                  .arguments_most = 2 },
     .brief = "PATH ...",

@@ -71,8 +71,17 @@ static const struct option_elsewhere elsewhere[] = { { "--port", "use --name" },
 static const struct option foreign[] = { { .name = "listen", .placeholder = "ADDRESS" },
                                          { .name = NULL } };
 
+static bool explain(struct span name, struct option_refusal *refusal)
+{
+    if (!span_equal(name, SPAN("labels")))
+        return false;
+    (void)option_refuse(refusal, "labels are names here; use --name");
+    return true;
+}
+
 static const struct option_command command = {
     .name = "try",
+    .explain = explain,
     .groups = groups,
     .elsewhere = elsewhere,
     .others = foreign,
@@ -153,6 +162,7 @@ static void refuses_a_mistake_with_a_cure(void **state)
         { "--port=80", "there is no --port; use --name" },
         { "-p80", "there is no -p; use --name" },
         { "--listen 80", "`weir try` takes no --listen" },
+        { "--labels=x", "labels are names here; use --name" },
         { "--name", "--name needs a value: --name NAME" },
         { "-c", "-c needs a value: -c FILE" },
         { "-c a -c b", "-c is given twice; give it once" },
