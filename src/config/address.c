@@ -98,9 +98,18 @@ static bool check_listen_host(struct span host, struct span port, struct config_
             if (is_address(AF_INET6, inside))
                 return true;
         }
+        if (memchr(host.at, '%', host.len))
+            return config_problem_refuse(ret_reason,
+                                         "`%.*s` has a zone, and weir accepts on no address with "
+                                         "one; write [::]:%.*s for all addresses",
+                                         len, host.at, port_len, port.at);
         return config_problem_refuse(
             ret_reason, "`%.*s` is not an IPv6 address in brackets, as [::1] is", len, host.at);
     }
+    if (span_equal_nocase(host, SPAN("http")) || span_equal_nocase(host, SPAN("https")))
+        return config_problem_refuse(ret_reason, "`%.*s:%.*s` has no address; write %.*s://*:%.*s",
+                                     len, host.at, port_len, port.at, len, host.at, port_len,
+                                     port.at);
     if (memchr(host.at, ':', host.len))
         return config_problem_refuse(
             ret_reason, "`%.*s:%.*s`: an IPv6 address needs brackets, as in [::1]:8080", len,
@@ -409,9 +418,14 @@ static bool check_habits(struct span text, struct config_reason *ret_reason)
         return config_problem_refuse(ret_reason,
                                      "`%.*s` has a port; write %.*s, ports are for `listen`", len,
                                      text.at, (int)(colon - text.at), text.at);
-    if (span_equal(text, SPAN("*")))
+    if (span_equal(text, SPAN("*")) || span_equal(text, SPAN("_")))
+        return config_problem_refuse(
+            ret_reason, "`%.*s` is not a host; a site without `host` answers any", len, text.at);
+    if (text.len > 1 && text.at[0] == '.')
         return config_problem_refuse(ret_reason,
-                                     "`*` is not a host; a site without `host` answers any");
+                                     "`%.*s` begins with a dot; write %.*s for the name, and "
+                                     "*%.*s for any name below",
+                                     len, text.at, len - 1, text.at + 1, len, text.at);
     for (size_t i = 0; i < text.len; i++)
         if ((unsigned char)text.at[i] > 0x7e)
             return config_problem_refuse(

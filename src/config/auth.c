@@ -57,9 +57,10 @@ static void check_source(struct config_store *store, const struct config_item *i
     const char *name = config_store_label(store, SETTING_auth, item->origin);
     struct stat info;
     if (stat(item->text, &info) < 0 && errno != EACCES) {
-        config_problem_error(&store->problems, item->origin, "%s`%s` cannot be read: %s", name,
-                             item->text,
-                             errno == ENOENT ? "there is no such file" : strerror(errno));
+        config_problem_error(
+            &store->problems, item->origin, "%s`%s` cannot be read: %s", name, item->text,
+            errno == ENOENT ? "there is no such file; `weir password NAME` makes a line of one"
+                            : strerror(errno));
         return;
     }
     if (access(item->text, R_OK) < 0) {

@@ -153,6 +153,10 @@ bool config_field_check_cache(struct span text, struct config_reason *ret_reason
     struct span rest = text, directive;
     if (scan_field_value_end(text.at, text.len) < text.len)
         return config_problem_refuse(ret_reason, "the value has a control byte");
+    if (text.len > 0 && text.at[0] >= '0' && text.at[0] <= '9')
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` has no name; write max-age= and a number of seconds",
+                                     config_problem_quote_len(text), text.at);
     while (http_list_next(&rest, &directive))
         if (!check_directive(directive, ret_reason))
             return false;

@@ -57,9 +57,21 @@ static void read_unknown(struct config_heading *heading, struct span text, struc
 {
     static const char *const names[] = { "server", "site", "path", NULL };
     static const char *const endings[] = { "", " NAME", " PATTERN" };
+    static const struct {
+        const char *theirs, *ours;
+    } foreign[] = {
+        { "global", "server" }, { "http", "server" },    { "main", "server" },
+        { "vhost", "site" },    { "host", "site" },      { "virtualhost", "site" },
+        { "location", "path" }, { "directory", "path" }, { "folder", "path" },
+        { "route", "path" },    { "handle", "path" },    { "url", "path" },
+    };
     struct span rest = text;
     struct config_problems *problems = &heading->store->problems;
-    const char *nearest = nearest_of(span_take_word(&rest), names);
+    const struct span word = span_take_word(&rest);
+    const char *nearest = span_starts(word, SPAN("/")) ? "path" : nearest_of(word, names);
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]) && !nearest; i++)
+        if (span_equal_nocase(word, span_text(foreign[i].theirs)))
+            nearest = foreign[i].ours;
     unsigned kind = CONFIG_SERVER;
     while (nearest && kind < CONFIG_PATH && strcmp(names[kind], nearest) != 0)
         kind++;
@@ -88,7 +100,15 @@ void config_heading_read(struct config_heading *heading, struct span text, unsig
     struct config_store *store = heading->store;
     struct config_origin origin = { CONFIG_BY_FILE, heading->path, line };
     struct span rest = text;
-    const struct span kind = span_take_word(&rest), name = span_trim(rest);
+    const struct span kind = span_take_word(&rest);
+    struct span name = span_trim(rest);
+    const char quote = name.len > 1 ? name.at[0] : 0;
+    if ((quote == '"' || quote == '\'') && name.at[name.len - 1] == quote) {
+        name = span_of(name.at + 1, name.len - 2);
+        config_problem_error(&store->problems, origin, "a heading has no quotes; write [%.*s %.*s]",
+                             config_problem_quote_len(kind), kind.at,
+                             config_problem_quote_len(name), name.at);
+    }
     heading->any_section = true;
     if (span_equal(kind, SPAN("path"))) {
         heading->section = add_path(heading, name, origin);

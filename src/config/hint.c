@@ -177,6 +177,12 @@ struct span config_hint_strip(const struct config_setting *setting, struct span 
         return value;
     if (span_ends(value, SPAN(";")))
         value = span_trim(span_first(value, value.len - 1));
+    const struct span open[] = { SPAN("\u201c"), SPAN("\u2018") };
+    const struct span close[] = { SPAN("\u201d"), SPAN("\u2019") };
+    for (size_t i = 0; i < 2; i++)
+        if (span_starts(value, open[i]) && span_ends(value, close[i]))
+            return span_trim(
+                span_of(value.at + open[i].len, value.len - open[i].len - close[i].len));
     char first = value.len > 1 ? value.at[0] : 0;
     if ((first == '"' || first == '\'') && value.at[value.len - 1] == first)
         value = span_trim(span_of(value.at + 1, value.len - 2));

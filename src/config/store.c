@@ -82,6 +82,13 @@ static const char *hint_of_list(const struct config_setting *setting, struct spa
 {
     const bool is_list = config_setting_has_commas(setting->kind) && setting->kind != CONFIG_TYPES;
     const bool has_comment = memchr(text.at, '#', text.len) != NULL;
+    struct span rest = text;
+    (void)span_take_word(&rest);
+    const struct span second = span_trim(rest);
+    const char letter = second.len > 0 ? ascii_lower(second.at[0]) : 0;
+    if (setting->kind == CONFIG_LISTEN && letter >= 'a' && letter <= 'z' &&
+        !memchr(second.at, ':', second.len))
+        return "; no word follows an address";
     return is_list && !has_comment && memchr(text.at, ' ', text.len)
                ? "; between several values write commas, not spaces"
                : "";

@@ -14,7 +14,6 @@
 #include "config/rate.h"
 #include "config/rules.h"
 #include "config/types.h"
-#include "log/message.h"
 
 /* ---- numbers ---- */
 
@@ -111,7 +110,9 @@ static bool check_duration(const struct config_setting *setting, struct span tex
                                          "ms, m or h",
                                          config_problem_quote_len(text), text.at,
                                          config_problem_quote_len(text), text.at);
-        return config_problem_refuse(ret_reason, "`%.*s` is not a time; write 500ms, 10s, 2m or 1h",
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` is not a time; write 500ms, 10s, 2m or 1h, or 0 for "
+                                     "none",
                                      config_problem_quote_len(text), text.at);
     }
     if (value / DURATION_SECOND > setting->most)
@@ -184,6 +185,11 @@ static bool check_name(struct span text, size_t most, const char *what,
         char c = ascii_lower(text.at[i]);
         good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("._-+", c));
     }
+    const char *colon = good ? NULL : memchr(text.at, ':', text.len);
+    if (colon)
+        return config_problem_refuse(
+            ret_reason, "`%.*s` has a group; write %.*s: the workers get its groups",
+            config_problem_quote_len(text), text.at, (int)(colon - text.at), text.at);
     return good || config_problem_refuse(ret_reason, "`%.*s` is not the name of a %s",
                                          config_problem_quote_len(text), text.at, what);
 }
@@ -241,43 +247,6 @@ static bool check_below(const struct config_setting *setting, struct span text,
     return true;
 }
 
-/* A log that goes to a socket. */
-static bool check_message(struct span text, struct config_arena *arena, const char **ret_text,
-                          struct config_reason *ret_reason)
-{
-    *ret_text = config_arena_copy(arena, text);
-    return log_message_is_valid(*ret_text) ||
-           config_problem_refuse(ret_reason,
-                                 "`%.*s` names no socket; write journal, syslog:, syslog:/path or "
-                                 "syslog:udp://192.0.2.1:514",
-                                 config_problem_quote_len(text), text.at);
-}
-
-static bool check_path(const struct config_setting *setting, struct span text, struct span folder,
-                       struct config_arena *arena, const char **ret_text,
-                       struct config_reason *ret_reason)
-{
-    bool log = setting->kind == CONFIG_LOG || setting->kind == CONFIG_LOG_OR_OFF;
-    bool off = span_equal(text, SPAN("off"));
-    bool may_be_off = setting->kind == CONFIG_LOG_OR_OFF || setting->kind == CONFIG_USERS;
-    if ((log && span_equal(text, SPAN("-"))) || (off && may_be_off)) {
-        *ret_text = config_arena_copy(arena, text);
-        return true;
-    }
-    if (log && log_message_kind(config_arena_copy(arena, text)) != LOG_MESSAGE_NONE)
-        return check_message(text, arena, ret_text, ret_reason);
-    if (log && off)
-        return config_problem_refuse(
-            ret_reason, "the error log cannot be turned off; write a file, or - for standard "
-                        "error");
-    if (folder.len + text.len >= CONFIG_PATH_MAX)
-        return config_problem_refuse(ret_reason, "the path is longer than the system allows");
-    if (span_starts(text, SPAN("~")) && (text.len == 1 || text.at[1] == '/'))
-        return config_problem_refuse(ret_reason, "`~` is not replaced here; write the whole path");
-    *ret_text = config_path_join(arena, folder, text);
-    return true;
-}
-
 static bool check_control(const struct config_setting *setting, struct span text,
                           struct span folder, struct config_arena *arena, const char **ret_text,
                           struct config_reason *ret_reason)
@@ -288,7 +257,9 @@ static bool check_control(const struct config_setting *setting, struct span text
         return true;
     }
     const char *path = "";
-    if (!check_path(setting, text, folder, arena, &path, ret_reason))
+    if (span_equal(text, SPAN("on")))
+        return config_problem_refuse(ret_reason, "`on` is not a path; write auto");
+    if (!config_path_check(setting, text, folder, arena, &path, ret_reason))
         return false;
     *ret_text = path;
     return strlen(path) <= PATH_OF_SOCKET_MAX ||
@@ -385,7 +356,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_INPUT:
     case CONFIG_LOG:
     case CONFIG_LOG_OR_OFF:
-        return check_path(setting, text, folder, arena, ret_text, ret_reason);
+        return config_path_check(setting, text, folder, arena, ret_text, ret_reason);
     case CONFIG_CONTROL:
         return check_control(setting, text, folder, arena, ret_text, ret_reason);
     case CONFIG_NAME:

@@ -152,11 +152,43 @@ static const struct option *find_option(const struct option *options, const stru
     return NULL;
 }
 
+static const struct option *find_name(const struct option_command *command, struct span name)
+{
+    const struct written written = { .name = name };
+    const struct option *found = NULL;
+    for (const struct option_group *group = command->groups; group->options && !found; group++)
+        found = find_option(group->options, &written);
+    return found;
+}
+
+/* Refuses `-name` and `--no-name`, which are options of other programs. Returns whether it has. */
+static bool refuse_habit(const struct reader *reader, const struct written *written)
+{
+    const struct span no = SPAN("no-");
+    const struct option *option = NULL;
+    if (written->letter && written->attached)
+        option = find_name(reader->command,
+                           span_of(written->attached - 1, strcspn(written->attached - 1, "=")));
+    if (option) {
+        (void)option_refuse(reader->refusal, "an option has two dashes; write --%s", option->name);
+        return true;
+    }
+    if (span_starts(written->name, no))
+        option = find_name(reader->command, span_skip(written->name, no.len));
+    if (!option || option->kind != OPTION_SWITCH)
+        return false;
+    (void)option_refuse(reader->refusal, "there is no %.*s; write --%s off",
+                        (int)written->shown.len, written->shown.at, option->name);
+    return true;
+}
+
 static bool refuse_unknown(const struct reader *reader, const struct written *written)
 {
     const struct option_command *command = reader->command;
     int len = (int)written->shown.len;
     const char *shown = written->shown.at;
+    if (refuse_habit(reader, written))
+        return false;
     for (const struct option_elsewhere *e = command->elsewhere; e && e->word; e++)
         if (span_equal(span_text(e->word), written->shown))
             return option_refuse(reader->refusal, "there is no %s; %s", e->word, e->cure);

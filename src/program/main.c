@@ -76,11 +76,29 @@ static bool is_folder(const char *word)
     return strchr(word, '/') || strcmp(word, ".") == 0 || stat(word, &info) == 0;
 }
 
+/* Commands of other servers. */
+static const char *command_for(const char *word)
+{
+    static const char *const words[][2] = {
+        { "run", "serve" },        { "start", "serve" },
+        { "restart", "reload" },   { "test", "check" },
+        { "configtest", "check" }, { "validate", "check" },
+        { "status", "stats" },     { "version", "--version" },
+        { "quit", "stop" },        { "hash-password", "password" },
+    };
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && !found; i++)
+        found = strcmp(word, words[i][0]) == 0 ? words[i][1] : NULL;
+    return found;
+}
+
 static int refuse_word(const char *word)
 {
     struct nearest nearest = nearest_to(span_text(word));
+    nearest.best = command_for(word);
     for (const struct program_command *const *at = program_commands; *at; at++)
-        nearest_offer(&nearest, (*at)->options.name);
+        if (!command_for(word))
+            nearest_offer(&nearest, (*at)->options.name);
     if (nearest.best)
         fprintf(stderr, "weir: `%s` is neither a command nor a folder; did you mean `%s`?\n", word,
                 nearest.best);

@@ -99,9 +99,12 @@ static int run_serve(void *given, const char *const *words)
 
 const struct option_elsewhere program_serve_elsewhere[] = {
     { "-p", "write --listen PORT" },
+    { "-l", "write --listen PORT" },
     { "-b", "write --listen ADDRESS:PORT" },
     { "-d", "the folder goes without an option: weir DIR" },
     { "-v", "--version prints the version" },
+    { "-t", "`weir check` tests a configuration" },
+    { "-s", "`weir reload` and `weir stop` reach a running server" },
     { NULL, NULL },
 };
 

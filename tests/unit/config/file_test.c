@@ -94,8 +94,52 @@ static void reports_each_line_that_it_cannot_read(void **state)
     assert_calls(SPAN("[x] y\n"), "1[x] 1! ");
     assert_calls(SPAN("words\nmore words\na = 1\nlast"), "3{a=1} 1! 2! 4! ");
     assert_calls(SPAN("= 1\n: 2\n"), "1! 2! ");
-    assert_calls(SPAN("a = 1\0b\nc = 2\n"), "2{c=2} 1! ");
+    assert_calls(SPAN("a = 1\0b\nc = 2\n"), "1! "); /* what follows is no text, either */
     assert_calls(SPAN("[a\0b]\n"), "1! ");
+}
+
+/* The one problem of the text. */
+static void assert_problem(struct span text, const char *expected)
+{
+    struct config_arena arena = { 0 };
+    struct config_problems problems = { .arena = &arena };
+    struct calls calls = { .len = 0 };
+    struct config_file_handler handler = { &calls, on_section, on_setting };
+    config_file_parse(text, "f", &handler, &problems);
+    assert_int_equal(problems.error_count, 1);
+    assert_string_equal(problems.first->text, expected);
+    config_arena_done(&arena);
+}
+
+static void names_what_an_editor_or_another_system_did(void **state)
+{
+    (void)state;
+    assert_problem(SPAN("\xff\xfe[\0a\0]\0\n\0"), "the file is UTF-16; save it as UTF-8");
+    assert_problem(SPAN("\xfe\xff\0[\0a\0]\0\n"), "the file is UTF-16; save it as UTF-8");
+    assert_problem(SPAN("a = 1\0\nb\0\nc\0\n"), "the line has a NUL byte: this is not a text file");
+    assert_problem(SPAN("[a]\rb = 1\r"),
+                   "the line has a carriage return in it; end each line with a line feed");
+    static const char odd[] = "the line has a no-break space (U+00A0); write a plain space";
+    assert_problem(SPAN("\xc2\xa0[a]\n"), odd);
+    assert_problem(SPAN("a\xc2\xa0= 1\n"), odd);
+    assert_problem(SPAN("a =\xc2\xa0"
+                        "1\n"),
+                   odd);
+    assert_problem(SPAN("a = 1\xc2\xa0\n"), odd);
+    assert_calls(SPAN("a = x\xc2\xa0y\n"), "1{a=x\xc2\xa0y} ");
+    assert_problem(SPAN("// a\n"), "a comment begins with # or ;");
+    assert_problem(SPAN("/* a */\n"), "a comment begins with # or ;");
+}
+
+static void a_heading_without_brackets_is_reported_and_holds(void **state)
+{
+    (void)state;
+    assert_problem(SPAN("site docs\n"),
+                   "the heading of a section stands in brackets; write [site docs]");
+    assert_calls(SPAN("server\na = 1\nsite b:\nc = 2\npath /d\n"),
+                 "1[server] 2{a=1} 3[site b] 4{c=2} 5[path /d] 1! 3! 5! ");
+    assert_calls(SPAN("server = 1\nsite = a\nserver a\nserver {\n"),
+                 "1{server=1} 2{site=a} 3! 4! ");
 }
 
 static void limits_the_length_of_a_line(void **state)
@@ -124,7 +168,8 @@ static void loads_a_file_or_returns_the_error(void **state)
     assert_string_equal(config_file_load("/", false, &arena, &text), "Is a directory");
     assert_string_equal(config_file_load("/nowhere/at/all", false, &arena, &text),
                         "No such file or directory");
-    assert_string_equal(config_file_load("/dev/zero", false, &arena, &text), "File too large");
+    assert_string_equal(config_file_load("/dev/zero", false, &arena, &text),
+                        "it has more than 1 MiB");
     assert_non_null(config_file_load("/dev/null", true, &arena, &text));
     assert_true(span_equal(text, SPAN("unwritten")));
     assert_null(config_file_load("/dev/null", false, &arena, &text));
@@ -140,6 +185,8 @@ int main(void)
         cmocka_unit_test(accepts_the_line_ends_and_byte_order_mark_of_other_systems),
         cmocka_unit_test(a_comment_has_its_own_line),
         cmocka_unit_test(reports_each_line_that_it_cannot_read),
+        cmocka_unit_test(names_what_an_editor_or_another_system_did),
+        cmocka_unit_test(a_heading_without_brackets_is_reported_and_holds),
         cmocka_unit_test(limits_the_length_of_a_line),
         cmocka_unit_test(loads_a_file_or_returns_the_error),
     };

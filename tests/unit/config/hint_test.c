@@ -193,6 +193,68 @@ static void every_row_names_a_setting_or_gives_advice(void **state)
     }
 }
 
+static void values_of_other_servers_have_advice(void **state)
+{
+    (void)state;
+#define ADDRESS_FORMS \
+    "is not an address; write 8080, 127.0.0.1:8080, [::1]:8080, *:8080, https://*:443 or " \
+    "unix:/path"
+    UNKNOWN_IN_SERVER("listen = 443 ssl", "listen: `443 ssl` " ADDRESS_FORMS "; no word follows an "
+                                          "address");
+    UNKNOWN_IN_SERVER("listen = 80 443", "listen: `80 443` " ADDRESS_FORMS "; between several "
+                                         "values write commas, not spaces");
+    UNKNOWN_IN_SERVER("listen = https:443", "listen: `https:443` has no address; write "
+                                            "https://*:443");
+    UNKNOWN_IN_SERVER("listen = [fe80::1%eth0]:80",
+                      "listen: `[fe80::1%eth0]` has a zone, and weir accepts on no address with "
+                      "one; write [::]:80 for all addresses");
+    UNKNOWN_IN_SERVER("access-log = stdout",
+                      "access-log: `stdout` would be a file of that name; write - (standard "
+                      "output), journal, syslog:, off or ./stdout");
+    UNKNOWN_IN_SERVER("error-log = stderr",
+                      "error-log: `stderr` would be a file of that name; write - (standard error), "
+                      "journal, syslog: or ./stderr");
+    UNKNOWN_IN_SERVER("error-log = \u201ca.log\u201d",
+                      "error-log: a value has no quotes, and no `;` ends it; write `error-log = "
+                      "a.log`");
+    UNKNOWN_IN_SERVER("control = on", "control: `on` is not a path; write auto");
+    UNKNOWN_IN_SERVER("user = www:www", "user: `www:www` has a group; write www: the workers get "
+                                        "its groups");
+    UNKNOWN_IN_SERVER("idle-timeout = off", "idle-timeout: `off` is not a time; write 500ms, 10s, "
+                                            "2m or 1h, or 0 for none");
+    UNKNOWN_IN_SITE("host = _", "host: `_` is not a host; a site without `host` answers any");
+    UNKNOWN_IN_SITE("host = .a.test", "host: `.a.test` begins with a dot; write a.test for the "
+                                      "name, and *.a.test for any name below");
+    UNKNOWN_IN_SITE("error-pages = $HOME/x", "error-pages: `$` is not replaced here; write the "
+                                             "whole path, or ./$HOME/x");
+    UNKNOWN_IN_SITE("auth = a:b", "auth: `a:b` cannot be read: there is no such file; `weir "
+                                  "password NAME` makes a line of one");
+    assert_problems("[server]\naccess-log = ./stdout\n" SITE, "");
+}
+
+static void headings_of_other_servers_have_advice(void **state)
+{
+    (void)state;
+#define UNKNOWN_HEADING(line, message) \
+    assert_problems(SITE line "\n", "weir.conf:3: error: " message "\n")
+    UNKNOWN_HEADING("[location /a]", "unknown section [location /a]; did you mean [path PATTERN]?");
+    UNKNOWN_HEADING("[/a]", "unknown section [/a]; did you mean [path PATTERN]?");
+    UNKNOWN_HEADING("[VirtualHost *:80]", "unknown section [VirtualHost *:80]; did you mean [site "
+                                          "NAME]?");
+    UNKNOWN_HEADING("[global]", "unknown section [global]; did you mean [server]?");
+    UNKNOWN_HEADING("[path \"/a\"]\nstatus = 404", "a heading has no quotes; write [path /a]");
+}
+
+static void a_cache_lifetime_has_a_name(void **state)
+{
+    (void)state;
+    assert_problems(SITE "[path /a]\ncache-control = 3600\n[path /b]\ncache-control = 1y\n",
+                    "weir.conf:4: error: cache-control: `3600` has no name; write max-age= and a "
+                    "number of seconds\n"
+                    "weir.conf:6: error: cache-control: `1y` has no name; write max-age= and a "
+                    "number of seconds\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +264,9 @@ int main(void)
         cmocka_unit_test(an_option_of_another_program_is_explained),
         cmocka_unit_test(words_match_in_any_case_and_with_hyphens),
         cmocka_unit_test(common_lines_of_other_servers_have_advice),
+        cmocka_unit_test(values_of_other_servers_have_advice),
+        cmocka_unit_test(headings_of_other_servers_have_advice),
+        cmocka_unit_test(a_cache_lifetime_has_a_name),
         cmocka_unit_test(every_row_names_a_setting_or_gives_advice),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -391,7 +391,8 @@ static void refuses_public_answers_where_a_password_is_needed(void **state)
                          "[path /c]\nauth =\n",
                     "weir.conf:6: warning: auth: every user of this machine can read the hashes in "
                     "`site/index.html`; run: chmod o-r site/index.html\n"
-                    "weir.conf:4: error: auth: `none.users` cannot be read: there is no such file\n"
+                    "weir.conf:4: error: auth: `none.users` cannot be read: there is no such file; "
+                    "`weir password NAME` makes a line of one\n"
                     "weir.conf:6: error: auth: `site/index.html` is inside the root of [site a], "
                     "so clients could read the hashes; move it elsewhere\n"
                     "weir.conf:8: error: auth: a value is missing\n");
@@ -440,7 +441,7 @@ static void reports_fields_that_weir_controls(void **state)
         }
     }
     assert_problems(SITE "[path /x]\nstatus = 410\nheader = -Server\nheader = -X-A: 1\n"
-                         "header = X-A\nheader = X-A: a\rX-B: b\nheader = -a b\n",
+                         "header = X-A\nheader = X-A: a\x01X-B: b\nheader = -a b\n",
                     "weir.conf:5: error: header: use the setting `server-header` for the field "
                     "Server\n"
                     "weir.conf:6: error: header: `-X-A: 1` removes a field, so it has no value; "
