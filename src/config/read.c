@@ -34,8 +34,13 @@ static void handle_setting(void *context, struct span name, struct span value, u
         struct config_reason reason;
         if (heading->any_section)
             return; /* what belongs below an unknown heading is not known */
+        const struct config_setting *known = config_setting_find_anywhere(name);
         if (config_hint_explain(name, &reason))
             config_problem_error(&heading->store->problems, origin, "%s", reason.text);
+        else if (known)
+            config_problem_error(&heading->store->problems, origin,
+                                 "`%s` stands before any section; it goes under %s", known->name,
+                                 config_hint_heading(known->section));
         else
             config_problem_error(&heading->store->problems, origin,
                                  "`%.*s` stands before any section; begin with [server] or [site "
@@ -79,6 +84,19 @@ static void read_config_file(struct config_store *store, const char *path, bool 
 
 /* ---- the environment ---- */
 
+/* The setting of a site or a path that the variable would be of, or NULL. */
+static const struct config_setting *find_without_variable(struct span variable)
+{
+    char name[CONFIG_VARIABLE_MAX];
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        config_setting_variable(&config_setting_table[i], name);
+        if (config_setting_table[i].section != CONFIG_SERVER &&
+            span_equal(variable, span_text(name)))
+            return &config_setting_table[i];
+    }
+    return NULL;
+}
+
 /* An unknown WEIR_ variable may belong to another program. A warning appears only if the name is
  * close to a setting. */
 static void report_unknown_variable(struct config_store *store, struct span name)
@@ -97,7 +115,14 @@ static void report_unknown_variable(struct config_store *store, struct span name
     }
     struct config_origin origin = { CONFIG_BY_ENVIRONMENT, config_arena_copy(&store->arena, name),
                                     0 };
-    if (best_distance < 3)
+    const struct config_setting *setting = find_without_variable(name);
+    if (setting)
+        config_problem_warning(&store->problems, origin,
+                               "is not read: only settings of [server] have a variable; in a file "
+                               "write `%s = %s` under %s",
+                               setting->name, config_setting_placeholder(setting),
+                               config_hint_heading(setting->section));
+    else if (best_distance < 3)
         config_problem_warning(&store->problems, origin, "is no setting; did you mean %s?", best);
 }
 

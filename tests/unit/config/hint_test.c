@@ -232,11 +232,37 @@ static void values_of_other_servers_have_advice(void **state)
     assert_problems("[server]\naccess-log = ./stdout\n" SITE, "");
 }
 
+static void a_variable_of_a_setting_of_a_site_is_not_read(void **state)
+{
+    (void)state;
+    write_file("weir.conf", SITE);
+    static const char *const environment[] = { "WEIR_LISTING=on", "WEIR_PORT=tcp://10.0.0.1:80",
+                                               "WEIR_REDIRECT=/", NULL };
+    struct config_store *store =
+        config_read(&(struct config_request){ .file = "weir.conf", .environment = environment });
+    char *problems = problems_of(store);
+    assert_string_equal(problems,
+                        "weir: warning: WEIR_LISTING: is not read: only settings of [server] have "
+                        "a variable; in a file write `listing = on|off` under [site NAME]\n"
+                        "weir: warning: WEIR_REDIRECT: is not read: only settings of [server] have "
+                        "a variable; in a file write `redirect = STATUS TARGET` under [path "
+                        "PATTERN]\n");
+    free(problems);
+    config_read_free(store);
+}
+
 static void headings_of_other_servers_have_advice(void **state)
 {
     (void)state;
 #define UNKNOWN_HEADING(line, message) \
     assert_problems(SITE line "\n", "weir.conf:3: error: " message "\n")
+    assert_problems("root = site\nlisten = 1\nxy = 1\n" SITE,
+                    "weir.conf:1: error: `root` stands before any section; it goes under [site "
+                    "NAME]\n"
+                    "weir.conf:2: error: `listen` stands before any section; it goes under "
+                    "[server]\n"
+                    "weir.conf:3: error: `xy` stands before any section; begin with [server] or "
+                    "[site NAME]\n");
     UNKNOWN_HEADING("[location /a]", "unknown section [location /a]; did you mean [path PATTERN]?");
     UNKNOWN_HEADING("[/a]", "unknown section [/a]; did you mean [path PATTERN]?");
     UNKNOWN_HEADING("[VirtualHost *:80]", "unknown section [VirtualHost *:80]; did you mean [site "
@@ -265,6 +291,7 @@ int main(void)
         cmocka_unit_test(words_match_in_any_case_and_with_hyphens),
         cmocka_unit_test(common_lines_of_other_servers_have_advice),
         cmocka_unit_test(values_of_other_servers_have_advice),
+        cmocka_unit_test(a_variable_of_a_setting_of_a_site_is_not_read),
         cmocka_unit_test(headings_of_other_servers_have_advice),
         cmocka_unit_test(a_cache_lifetime_has_a_name),
         cmocka_unit_test(every_row_names_a_setting_or_gives_advice),

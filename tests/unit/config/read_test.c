@@ -262,7 +262,7 @@ static void suggests_the_name_for_a_misspelt_one(void **state)
                     "weir.conf:7: error: unknown section [other]; there are [server], [site NAME] "
                     "and [path PATTERN]\n");
     assert_problems("listen = 80\n" SITE, "weir.conf:1: error: `listen` stands before any section; "
-                                          "begin with [server] or [site NAME]\n");
+                                          "it goes under [server]\n");
 }
 
 static void reports_duplicates(void **state)
