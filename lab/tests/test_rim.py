@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench import process
-from weir_lab.experiments import parse, published
+from weir_lab.experiments import again, parse, published
 from weir_lab.experiments.experiment import InterruptedExperimentError, Step, perform
 from weir_lab.rim import generators, machine, runs
 from weir_lab.rim.errors import LabError
@@ -141,19 +141,41 @@ def test_an_interrupted_experiment_continues(tmp_path: Path) -> None:
     ("error", "said"),
     [
         (DIED, "the server died"),
-        (FileNotFoundError(2, "No such file or directory", "weir"), "No such file or directory"),
-        (subprocess.TimeoutExpired("weir", 10), "timed out"),
+        (
+            FileNotFoundError(2, "No such file or directory", "weir"),
+            "weir: No such file or directory",
+        ),
+        (ConnectionResetError(104, "Connection reset by peer"), "Connection reset by peer"),
+        (
+            subprocess.TimeoutExpired("weir", 10),
+            "Command 'weir' timed out after 10 seconds",
+        ),
     ],
 )
 def test_a_server_that_dies_costs_only_its_point(
-    error: Exception, said: str, tmp_path: Path
+    error: Exception, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done: list[str] = []
     perform(store := new_store(tmp_path), steps(done, "abc", fails="b", error=error), "test")
     assert done == ["a", "c"]
-    assert said in str(store.records["b"]["error"])
+    assert store.records["b"]["error"] == said
+    assert f"b: {said}\n" in capsys.readouterr().err
     perform(new_store(tmp_path), steps(done, "abc"), "test")
     assert done == ["a", "c", "b"]  # what failed is tried again
+
+
+def test_failures_of_the_system_end_the_experiment_in_plain_words(tmp_path: Path) -> None:
+    error = PermissionError(13, "Permission denied", "/sys/fs/cgroup/lab")
+    refused = [step for key in "abcd" for step in steps([], key, fails=key, error=error)]
+    with pytest.raises(LabError, match=r"^/sys/fs/cgroup/lab: Permission denied; 0 of 4"):
+        perform(new_store(tmp_path), refused, "test")
+
+
+def test_a_further_try_that_fails_is_kept_in_plain_words(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    store.add("a", {"load": {}})
+    (step,) = steps([], "a", fails="a", error=TimeoutError(110, "Connection timed out"))
+    assert again.measure(store, "a", step.measure)["again"] == [{"error": "Connection timed out"}]
 
 
 def test_a_truncated_line_is_dropped_and_its_point_measured_again(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from weir_lab import __version__
 from weir_lab.commands import capacity, compare, report, reproduce, spread, sync, tour
 from weir_lab.commands.typed import option, readable
 from weir_lab.experiments.experiment import InterruptedExperimentError, console, out, stop_asked
-from weir_lab.rim.errors import LabError
+from weir_lab.rim.errors import LabError, words
 
 app = typer.Typer(
     help="Experiments with weir: repeat, compare, predict, report.",
@@ -71,12 +71,5 @@ def main() -> None:
         console.print("weir-lab: interrupted")
         sys.exit(130)
     except (LabError, BenchError, OSError, subprocess.SubprocessError) as error:
-        console.print(f"weir-lab: {_words(error)}", soft_wrap=True)
+        console.print(f"weir-lab: {words(error)}", soft_wrap=True)
         sys.exit(1)
-
-
-def _words(error: Exception) -> str:
-    """The error as a user reads it."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)

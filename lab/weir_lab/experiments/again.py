@@ -13,7 +13,7 @@ from typing import Any
 from bench.process import BenchError
 from weir_lab.capacity import disturbance
 from weir_lab.capacity.disturbance import Lost
-from weir_lab.rim.errors import GoneError, LabError
+from weir_lab.rim.errors import GoneError, LabError, words
 from weir_lab.rim.store import Record, Store
 
 TRIES_MAX = 2  # of one run, beyond the first
@@ -58,7 +58,7 @@ def measure(store: Store, key: str, how: Callable[[], Record]) -> Record:
     except GoneError:
         raise
     except FAILURES as error:
-        return _with(first, {"error": str(error)})
+        return _with(first, {"error": words(error)})
     if _loss(second) < _loss(first):
         return {**second, "again": [*first.get("again", []), _brief(first)]}
     return _with(first, _brief(second))

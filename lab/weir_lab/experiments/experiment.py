@@ -30,7 +30,7 @@ from weir_lab.experiments import again
 from weir_lab.report import recorded
 from weir_lab.report.page import Report
 from weir_lab.rim import machine
-from weir_lab.rim.errors import GoneError, LabError
+from weir_lab.rim.errors import GoneError, LabError, words
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.runs import World
 from weir_lab.rim.store import Record, Store, open_store
@@ -187,11 +187,11 @@ def _measure(
             raise InterruptedExperimentError(f"interrupted: {_kept(store, steps)}") from None
         except again.FAILURES as error:
             if not store.has(step.key):  # else this was a further try of a finished point
-                store.add(step.key, {"error": str(error)})
+                store.add(step.key, {"error": words(error)})
             failed += 1
             if isinstance(error, GoneError) or (failed == FAILURES_MAX and number + 1 < len(left)):
-                raise LabError(f"{error}; {_kept(store, steps)}") from error
-            announce(f"{step.key}: {error}")
+                raise LabError(f"{words(error)}; {_kept(store, steps)}") from error
+            announce(f"{step.key}: {words(error)}")
         progress.advance(task, step.seconds)
 
 

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Errors that the lab reports to the user."""
+"""Errors that the lab reports to the user, and how it words those of the system."""
+
+
+def words(error: BaseException) -> str:
+    """The error as a user reads it: the file and the reason, without a number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
 
 
 class LabError(Exception):

@@ -47,7 +47,9 @@ def examine(weir: str) -> dict[str, Any]:
         done = subprocess.run(
             [found, "--version"], capture_output=True, text=True, check=False, timeout=EXAMINE_S
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
+        return facts | {"why": f"cannot run {found}: {error.strerror}"}
+    except subprocess.TimeoutExpired as error:
         return facts | {"why": f"cannot run {found}: {error}"}
     said = done.stdout.splitlines()
     if done.returncode != 0 or not said or not said[0].startswith("weir "):

@@ -23,7 +23,7 @@ from bench.process import BenchError
 from bench.scenarios import Scenario
 from bench.servers import Choice, Product, Running, Setup
 from weir_lab.rim import cores, generators
-from weir_lab.rim.errors import GoneError, LabError
+from weir_lab.rim.errors import GoneError, LabError, words
 from weir_lab.rim.generators import Load, Outcome
 from weir_lab.rim.machine import Placement, need
 
@@ -162,7 +162,7 @@ def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
         measure.verify(server, scenario, world.root)
         yield server
     except (BenchError, OSError) as error:
-        raise LabError(f"{chosen.name}: {error}") from error
+        raise LabError(f"{chosen.name}: {words(error)}") from error
     finally:
         server.stop()
 
