@@ -8,6 +8,7 @@ parent's cutime and cstime, which are exact sums too, but told in ticks.
 """
 
 import contextlib
+import ctypes
 import os
 import resource
 import select
@@ -21,6 +22,7 @@ from typing import IO
 
 CLOCK_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 CPU_CLOCK_OF_A_PROCESS = 2  # CPUCLOCK_SCHED, process-wide
+PR_SET_PDEATHSIG = 1
 
 
 Cpus = int | frozenset[int]  # one core, or several
@@ -30,10 +32,27 @@ class BenchError(Exception):
     """A measurement is not possible. The message is for the user."""
 
 
-def pin_and_limit(cpu: Cpus | None, nofile: int | None) -> Callable[[], None]:
-    """Returns what a new process must do before exec: its cores, so many descriptors."""
+def ending_with_parent(number: signal.Signals) -> Callable[[], None]:
+    """Returns what a new process must do before exec, to get the signal when its parent dies.
+
+    The signal also comes when the thread that started it ends.
+    """
+    parent, prctl = os.getpid(), ctypes.CDLL(None).prctl
 
     def prepare() -> None:
+        prctl(PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
+
+
+def prepared(cpu: Cpus | None, nofile: int | None) -> Callable[[], None]:
+    """Returns what a new process must do before exec: its cores, so many descriptors, its end."""
+    end_with_parent = ending_with_parent(signal.SIGTERM)
+
+    def prepare() -> None:
+        end_with_parent()
         if cpu is not None:
             os.sched_setaffinity(0, {cpu} if isinstance(cpu, int) else cpu)
         if nofile is not None:
@@ -65,7 +84,7 @@ def start(
             pass_fds=pass_fds,
             env=env,
             process_group=0,  # Apache ends its whole group
-            preexec_fn=pin_and_limit(cpu, nofile),
+            preexec_fn=prepared(cpu, nofile),
         )
 
 
@@ -97,7 +116,7 @@ def run(
             timeout=within_s,
             check=False,
             env=env,
-            preexec_fn=pin_and_limit(cpu, None),
+            preexec_fn=prepared(cpu, None),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BenchError(f"{argv[0]}: {error}") from error

@@ -98,7 +98,7 @@ def _run(
             check=False,
             timeout=seconds,
             env={**os.environ, **limits},
-            preexec_fn=process.pin_and_limit(core, None),
+            preexec_fn=process.prepared(core, None),
         )
     except subprocess.TimeoutExpired as error:
         raise LabError(f"{argv[0]} did not end within {seconds:.0f} s") from error

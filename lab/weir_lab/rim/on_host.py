@@ -8,7 +8,6 @@ runs in the Dask worker's event loop and does not block it.
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import platform
 import shutil
@@ -16,13 +15,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bench import process
 
-PR_SET_PDEATHSIG = 1
 EXAMINE_S = 10.0
 GRACE_S = 2.0  # between SIGTERM and SIGKILL to a generator
 
@@ -62,18 +59,6 @@ def ignore_terminal() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _dies_with(parent: int) -> Callable[[], None]:
-    """Code to run before exec: the kernel kills the child when the Dask worker dies."""
-    prctl = ctypes.CDLL(None).prctl
-
-    def prepare() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return prepare
-
-
 def _runs(worker: Worker) -> dict[str, Any]:
     """Run -> its process; None: the run was stopped, perhaps before its process started."""
     kept: dict[str, Any] = worker.__dict__
@@ -106,7 +91,7 @@ async def generate(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=_dies_with(os.getpid()),
+            preexec_fn=process.ending_with_parent(signal.SIGKILL),
         )
     except OSError as error:
         return {"refused": f"cannot start {argv[0]}: {error.strerror}"}
