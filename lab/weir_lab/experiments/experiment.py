@@ -29,7 +29,7 @@ from rich.text import Text
 from weir_lab.experiments import again
 from weir_lab.report import recorded
 from weir_lab.report.page import Report
-from weir_lab.rim import machine
+from weir_lab.rim import files, machine
 from weir_lab.rim.errors import GoneError, LabError, words
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.runs import World
@@ -208,18 +208,20 @@ def record(report: Report, page: Path, command: str, *, but: tuple[str, ...] = (
     Tables whose names end with one of `but` are left out.
 
     Raises:
-        LabError: the page cannot be read, or its marks are missing.
+        LabError: the page cannot be read or replaced, or its marks are missing.
     """
     names = {t.name for s in report.sections for t in s.tables if not t.name.endswith(but)}
     try:
-        before = page.read_text()
+        before = page.read_bytes().decode()
     except OSError as error:
         raise LabError(f"{page}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise LabError(f"{page} is not UTF-8") from error
     after = recorded.put(before, command, recorded.as_part(report, names))
     if after is None:
         mark = recorded.BEGIN.format(command=command)
         raise LabError(f"{page} has no line {mark!r}; add the line, and the end mark below it")
-    page.write_text(after)
+    files.replace({page: after})
 
 
 def environment(store: Store) -> dict[str, object]:

@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from weir_lab.report.chart import COLOURS, Picture
 from weir_lab.report.spans import Span, Spans
+from weir_lab.rim import files
 
 PAGE = "report.html"
 RESERVED = {"answer", "environment", "warnings", "data", "files", "hint"}
@@ -341,16 +342,21 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def write(report: Report, folder: Path) -> Path:
-    """Writes the page, and its pictures and tables beside it; returns where the page is."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Writes the page, and its pictures and tables beside it; returns where the page is.
+
+    Raises:
+        LabError: a file could not be written. If the disk is full, the old page and its files
+            remain.
+    """
+    contents: dict[str, str | bytes] = {}
     for picture in all_pictures(report):
-        svg = picture.svg.replace("currentColor", "#010203")
-        (folder / f"{picture.name}.svg").write_text(svg)
-        (folder / f"{picture.name}.png").write_bytes(picture.png)
-        (folder / f"{picture.name}.csv").write_text(picture.csv)
+        contents[f"{picture.name}.svg"] = picture.svg.replace("currentColor", "#010203")
+        contents[f"{picture.name}.png"] = picture.png
+        contents[f"{picture.name}.csv"] = picture.csv
     for table in all_tables(report):
-        (folder / f"{table.name}.csv").write_text(table.csv())
-    (folder / "report.md").write_text(as_text(report))
-    page = folder / PAGE
-    page.write_text(render(report))
-    return page
+        contents[f"{table.name}.csv"] = table.csv()
+    contents["report.md"] = as_text(report)
+    contents[PAGE] = render(report)
+    folder.mkdir(parents=True, exist_ok=True)
+    files.replace({folder / name: content for name, content in contents.items()})
+    return folder / PAGE

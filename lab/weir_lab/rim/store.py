@@ -5,6 +5,7 @@ A record is on disk before the next point starts. An interrupted experiment cont
 command runs in the same folder: finished points are skipped. A truncated last line is dropped.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weir_lab.rim import files
 from weir_lab.rim.errors import LabError
 
 SCHEMA = 1
@@ -30,6 +32,7 @@ class Store:
     path: Path
     head: Record
     records: dict[str, Record] = field(default_factory=dict)
+    is_torn: bool = False  # the file ends with a part of a line, which could not be removed
 
     def has(self, key: str) -> bool:
         """Whether the point is finished."""
@@ -42,47 +45,49 @@ class Store:
             LabError: it could not be written, and the file is as before.
         """
         full = {"kind": "point", "key": key, **record}
-        if key in self.records:
-            self.records[key] = full
-            self.rewrite()
+        if key in self.records or self.is_torn:
+            self.rewrite(self.head, {**self.records, key: full})
         else:
-            _append(self.path, full)
+            self._append(full)
             self.records[key] = full
 
     def annotate(self, name: str, value: object) -> None:
-        """Stores a field in the head."""
-        self.head[name] = json.loads(json.dumps(value))
-        self.rewrite()
+        """Stores a field in the head.
 
-    def rewrite(self) -> None:
-        """Replaces the file whole, so that it is never half."""
-        part = self.path.with_suffix(".part")
+        Raises:
+            LabError: it could not be written, and the file is as before.
+        """
+        self.rewrite({**self.head, name: json.loads(json.dumps(value))}, self.records)
+
+    def rewrite(self, head: Record, records: dict[str, Record]) -> None:
+        """Replaces the file whole, so that it is never half.
+
+        Raises:
+            LabError: it could not be written, and the file is as before.
+        """
+        files.replace({self.path: "".join(map(_line, [head, *records.values()]))})
+        self.head, self.records, self.is_torn = head, records, False
+
+    def _append(self, record: Record) -> None:
+        """Adds a line, or nothing: a part of one would spoil the next line."""
+        before = None
         try:
-            with part.open("w") as file:
-                file.writelines(map(_line, self.everything()))
+            with self.path.open("ab") as file:
+                before = file.tell()
+                file.write(files.encoded(_line(record)))
                 file.flush()
                 os.fsync(file.fileno())
-            part.replace(self.path)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            self.is_torn = before is not None
+            with contextlib.suppress(OSError):  # else the next record replaces the file
+                if before is not None:
+                    os.truncate(self.path, before)
+                    self.is_torn = False
             raise LabError(f"{self.path}: {error.strerror}") from error
 
     def everything(self) -> list[Record]:
         """The head and all records, for embedding."""
         return [self.head, *self.records.values()]
-
-
-def _append(path: Path, record: Record) -> None:
-    """Adds a line, or nothing: a part of one would spoil the next line."""
-    before = path.stat().st_size if path.exists() else 0
-    try:
-        with path.open("a") as file:
-            file.write(_line(record))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        os.truncate(path, before)
-        raise LabError(f"{path}: {error.strerror}") from error
 
 
 def _line(record: Record) -> str:
@@ -169,19 +174,17 @@ def open_store(folder: Path, plan: Record, facts: Record, *, fresh: bool) -> Sto
         raise LabError(f"{folder}: {error.strerror}") from error
     path = folder / FILE
     head = {"kind": "experiment", "schema": SCHEMA, "plan": plan, "machine": facts}
-    if fresh:
-        path.unlink(missing_ok=True)
-    known = read(path) if path.exists() else []
+    known = read(path) if path.exists() and not fresh else []
+    store = Store(path=path, head=head)
     if len(known) < 2:
-        path.write_text("")
-        _append(path, head)
-        return Store(path=path, head=head)
+        store.rewrite(head, {})
+        return store
     if known[0].get("plan") != json.loads(json.dumps(plan)):
         raise LabError(
             f"{path} has the results of another experiment; "
             "use --fresh to replace them, or --out for another folder"
         )
     records = {r["key"]: r for r in known[1:] if "key" in r}
-    store = Store(path=path, head=known[0], records=records)
-    store.rewrite()  # without a truncated line, so that the next one starts on a line of its own
+    # Without a truncated line, so that the next one starts on a line of its own.
+    store.rewrite(known[0], records)
     return store
