@@ -39,6 +39,11 @@ void load_answer_count(struct load_thread *thread, const struct load_user *user,
                        const struct load_asked *asked, const struct load_answer *answer)
 {
     const struct load_plan *plan = thread->plan;
+    /* With --requests, of the warm-up. No sum has its response time, so the user was away. */
+    if (!asked->counted) {
+        thread->away_ns += (int64_t)(thread->now_ns - asked->sent_ns);
+        return;
+    }
     /* An error page has another body, and is counted by its status. */
     if (plan->verify != LOAD_VERIFY_NOT && answer->status < 400 &&
         !equals_first_body(thread, answer, asked->target)) {
@@ -72,13 +77,11 @@ static void end_answer(struct load_thread *thread, struct load_user *user)
 {
     struct load_asked *asked = &user->asked[user->first];
     bool counted = asked->counted;
-    if (counted) {
-        struct load_answer answer = { .first_byte_ns = user->first_byte_ns,
-                                      .body_bytes = user->response.body.total,
-                                      .body_hash = user->body_hash,
-                                      .status = user->response.status };
-        load_answer_count(thread, user, asked, &answer);
-    }
+    struct load_answer answer = { .first_byte_ns = user->first_byte_ns,
+                                  .body_bytes = user->response.body.total,
+                                  .body_hash = user->body_hash,
+                                  .status = user->response.status };
+    load_answer_count(thread, user, asked, &answer);
     load_tally_end_gap(&thread->tally, thread->now_ns, true, 1);
     user->first = (uint16_t)(user->first + 1u == thread->plan->pipeline ? 0 : user->first + 1u);
     user->asked_count--;
@@ -167,15 +170,25 @@ bool load_answer_keep_tail(struct load_user *user, struct span rest)
     return true;
 }
 
+/* Takes back bytes of an answer that does not count. The start of a head may have come earlier. */
+static void uncount_bytes(struct load_thread *thread, size_t used)
+{
+    uint64_t *received = &thread->tally.portion->outcome.received_bytes;
+    *received -= used < *received ? used : *received;
+}
+
 /* Reads answers from `bytes`. false: the connection is closed, and its requests are ended. */
 static bool read_answers(struct load_thread *thread, struct load_user *user, struct span bytes)
 {
     enum reading reading = READ_ON;
     while (bytes.len > 0 && reading == READ_ON) {
+        const bool counted = user->asked[user->first].counted;
         size_t used = 0;
         reading = user->in_body ? read_body(thread, user, bytes, &used)
                                 : read_head(thread, user, bytes, &used);
         bytes = span_skip(bytes, used);
+        if (!counted)
+            uncount_bytes(thread, used);
     }
     if (reading == READ_FAILED)
         return false;

@@ -16,7 +16,7 @@ struct load_answer {
     unsigned status;
 };
 
-/* Counts the whole answer to a request. thread->now_ns is its end. */
+/* Counts the whole answer to a request, if the request is. thread->now_ns is its end. */
 void load_answer_count(struct load_thread *thread, const struct load_user *user,
                        const struct load_asked *asked, const struct load_answer *answer);
 

@@ -98,8 +98,7 @@ static void end_answer(struct load_thread *thread, struct load_user *user, unsig
                                  .body_bytes = m->http2.stream[place].received,
                                  .body_hash = m->answers[place].body_hash,
                                  .status = m->http2.stream[place].status };
-    if (counted)
-        load_answer_count(thread, user, &user->asked[place], &whole);
+    load_answer_count(thread, user, &user->asked[place], &whole);
     load_tally_end_gap(&thread->tally, thread->now_ns, true, 1);
     exchange(user, place, user->first);
     user->first = (uint16_t)(user->first + 1u == thread->plan->pipeline ? 0 : user->first + 1u);

@@ -87,6 +87,24 @@ def test_a_backlog_of_the_warm_up_is_a_doubt() -> None:
     assert "backlog" in {doubt["name"] for doubt in step["doubts"]}
 
 
+def test_requests_of_the_warm_up_are_no_part_of_the_result() -> None:
+    """With --requests those of the measured time count. The first answers come late in it."""
+
+    def behave(peer: Peer) -> None:
+        while True:
+            peer.request()
+            peer.wait(0.002 if peer.requests > 1 else 0.8)
+            peer.send(ok())
+
+    words = ("--users", "4", "--requests", "400", "--warmup", "300ms")
+    with misbehaving(behave) as server:
+        step = step_of(server.url, *words)
+    assert step["requests"] == step["answers"] == 400
+    assert step["received_bytes"] == 400 * len(ok())
+    assert abs(step["little"]["residual_share"]) < 0.1
+    assert "little" not in {doubt["name"] for doubt in step["doubts"]}
+
+
 def test_no_request_is_due_after_the_last_one() -> None:
     """The first answer of each connection takes as long as 400 requests at this rate."""
 
