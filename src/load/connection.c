@@ -47,7 +47,7 @@ void load_connection_finish(struct load_thread *thread, struct load_user *user)
 {
     uint64_t from_ns = thread->now_ns;
     if (user->multiplex)
-        load_multiplex_end(user);
+        load_multiplex_end(thread, user);
     else
         count_pipelined(thread, user);
     load_connection_close(user);
@@ -290,7 +290,7 @@ void load_connection_transmit(struct load_thread *thread, struct load_user *user
     if (user->connection == LOAD_CONNECTION_OPEN && user->sent_count == 0 && user->sent_part == 0 &&
         thread->plan->targets[asked_at(thread, user, 0)->target].origin != user->origin) {
         if (user->multiplex)
-            load_multiplex_end(user);
+            load_multiplex_end(thread, user);
         load_connection_close(user); /* the next target has another origin */
     }
     if (user->connection == LOAD_CONNECTION_NONE)

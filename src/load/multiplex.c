@@ -297,26 +297,28 @@ void load_multiplex_transmit(struct load_thread *thread, struct load_user *user)
 }
 
 /* Sends the last frames of a connection, unless earlier ones still wait. */
-static void send_last(struct load_user *user, struct span frames)
+static void send_last(struct load_thread *thread, struct load_user *user, struct span frames)
 {
     /* sendmsg does not write through the pointer */
     struct iovec piece = { (void *)(uintptr_t)frames.at, frames.len };
     if (user->multiplex->waiting > 0 || frames.len == 0)
         return;
-    if (load_user_has_tls(user)) /* load_tls_close sends it */
-        (void)tls_connection_write(&user->tls->connection, frames);
-    else
-        (void)load_socket_send(user->fd, &piece, 1);
+    ssize_t sent = (ssize_t)frames.len;
+    if (!load_user_has_tls(user))
+        sent = load_socket_send(user->fd, &piece, 1);
+    else if (tls_connection_write(&user->tls->connection, frames) != TLS_DONE)
+        return; /* else load_tls_close sends it */
+    thread->tally.portion->outcome.sent_bytes += sent > 0 ? (uint64_t)sent : 0;
 }
 
-void load_multiplex_end(struct load_user *user)
+void load_multiplex_end(struct load_thread *thread, struct load_user *user)
 {
     char bytes[32];
     struct buf out = buf_over(bytes, sizeof(bytes));
     if (user->connection != LOAD_CONNECTION_OPEN || !user->multiplex->begun)
         return;
     load_http2_end(&out);
-    send_last(user, buf_span(&out));
+    send_last(thread, user, buf_span(&out));
 }
 
 /* ---- answers ---- */
@@ -404,7 +406,7 @@ static bool apply_event(struct load_thread *thread, struct load_user *user,
 static bool fail_connection(struct load_thread *thread, struct load_user *user, struct span goaway,
                             enum load_error error)
 {
-    send_last(user, goaway);
+    send_last(thread, user, goaway);
     if (user->asked_count > 0) {
         load_connection_fail(thread, user, error);
         return false;

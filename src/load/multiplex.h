@@ -53,7 +53,7 @@ void load_multiplex_fail_begun(struct load_thread *thread, struct load_user *use
                                enum load_error error);
 
 /* Tells the server that the connection ends. */
-void load_multiplex_end(struct load_user *user);
+void load_multiplex_end(struct load_thread *thread, struct load_user *user);
 
 /* Forgets the state of the connection. */
 void load_multiplex_close(struct load_user *user);

@@ -77,7 +77,7 @@ void load_thread_done(struct load_thread *thread)
     for (uint32_t i = 0; thread->users && i < thread->user_count; i++) {
         struct load_user *user = load_thread_user(thread, i);
         if (user->multiplex)
-            load_multiplex_end(user);
+            load_multiplex_end(thread, user);
         load_connection_close(user);
         load_multiplex_free(user->multiplex);
         load_tls_free(user->tls);

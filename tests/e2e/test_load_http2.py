@@ -25,8 +25,10 @@ from tests.e2e.http2 import (
     END_HEADERS,
     END_STREAM,
     PADDED,
+    PREFACE,
     PRIORITY_FLAG,
     Code,
+    Frame,
     Kind,
     Setting,
     frame,
@@ -331,6 +333,35 @@ def test_a_long_request_keeps_to_the_windows_of_the_server(tmp_path: Path) -> No
     assert (step["answers"], errors(step)) == (3, {})
     assert received == [size] * 2
     assert 3 * size < step["sent_bytes"] < 3 * size + 30_000
+
+
+def test_all_frames_count_as_sent_with_the_last_one_of_each_connection() -> None:
+    taken: dict[int, int] = {}  # bytes of each connection
+
+    class Counted(Framed):
+        def frame(self) -> Frame:
+            got = super().frame()
+            taken[self.peer.number] += 9 + len(got.payload)
+            return got
+
+    def serve(peer: Peer) -> None:
+        connection = Counted(peer)
+        connection.preface()
+        taken[peer.number] = len(PREFACE)
+        connection.send(settings())
+        connection.send(ok(connection.request()))
+        connection.until(Kind.GOAWAY)
+        connection.end()
+
+    with misbehaving(serve) as server:
+        words = ["--users", "2", "--requests", "20", "--no-keepalive"]
+        step = step_of(server.url, "--http2", *words)
+        assert (step["answers"], step["connects"]) == (20, 20)
+        # The first connection finds out whether the server speaks HTTP/2.
+        wait_until(
+            lambda: sum(n for number, n in taken.items() if number > 0) == step["sent_bytes"],
+            lambda: f"{step['sent_bytes']} bytes in {taken}",
+        )
 
 
 def silent(connection: Framed) -> bool:
