@@ -4,7 +4,9 @@
 import csv
 import io
 import json
+import os
 import re
+import subprocess
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -17,7 +19,9 @@ from rich.console import Console
 
 import measured
 import touring
+from command import LAB
 from measured import report_of
+from waiting import LIMIT_S
 from weir_lab.capacity import findings, records
 from weir_lab.capacity.answers import Interval
 from weir_lab.capacity.findings import Findings
@@ -150,6 +154,21 @@ def test_a_terminal_gets_a_plot_and_a_pipe_plain_lines(report: pages.Report) -> 
     assert "requests/s" in plotted
     assert max(map(len, plotted.splitlines())) <= 100
     assert "│" not in shown(report, terminal=True, width=60)  # too narrow for a plot
+
+
+def test_a_terminal_of_another_encoding_gets_escapes(tmp_path: Path) -> None:
+    folder = measured.put(measured.lines("pool-ka"), tmp_path)
+    done = subprocess.run(
+        [str(LAB), "report", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\\u2713 " in done.stdout
+    assert done.stdout.endswith(f"{(folder / 'report.html').resolve()}\n")
 
 
 def test_a_browser_is_opened_or_its_absence_is_said(

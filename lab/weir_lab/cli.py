@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The program `weir-lab`: its commands, and how it ends."""
 
+import io
 import signal
 import subprocess
 import sys
@@ -56,8 +57,16 @@ def _terminated(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _speak_any_encoding() -> None:
+    """What the encoding of the terminal lacks is escaped. It would end the command otherwise."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """Runs a command; an error is printed as one line."""
+    _speak_any_encoding()
     stop_asked.clear()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # by nohup
