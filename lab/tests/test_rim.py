@@ -213,7 +213,11 @@ def test_a_full_disk_costs_only_the_records_that_it_has_no_space_for(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "line", [b"\xff\xfe", b"5", b"null", b'"key"', b'{"key": [1]}', b"[" * 100_000, b"{"]
+    "line",
+    [
+        *(b"\xff\xfe", b"5", b"null", b'"key"', b'{"key": [1]}', b"[" * 100_000, b"{"),
+        *(b'{"key": "a", "rate": %b}' % rate for rate in (b"NaN", b"-Infinity", b"1e999")),
+    ],
 )
 def test_a_line_that_is_no_record_is_named(line: bytes, tmp_path: Path) -> None:
     store = new_store(tmp_path)

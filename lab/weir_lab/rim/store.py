@@ -8,6 +8,7 @@ command runs in the same folder: finished points are skipped. A truncated last l
 import contextlib
 import fcntl
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -104,9 +105,16 @@ def read(path: Path) -> list[Record]:
     return [_record(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no finite number")
+    return number
+
+
 def _record(line: bytes, where: str) -> Record:
     try:
-        found = json.loads(line)
+        found = json.loads(line, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
         raise LabError(f"{where}: {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("key", ""), str):
