@@ -16,6 +16,7 @@ import measured
 from weir_lab.capacity import answers, findings, mechanisms, records
 from weir_lab.capacity.answers import Need
 from weir_lab.capacity.findings import P99, RATE, RESPONSE, Findings
+from weir_lab.capacity.forecast import REACH
 from weir_lab.capacity.sweep import GENERATOR, Sweep, centres, why_void
 
 TRAIN_TO = 20
@@ -166,11 +167,25 @@ def test_before_the_knee_the_highest_throughput_respects_the_generator() -> None
     assert answers.limits(seen.training)[0].resource == GENERATOR
     last = float(seen.training.levels[-1])
     known = mechanisms.demand(seen.training, GENERATOR)
-    here_s, far_s = known.at(np.array([last, last * answers.FAR]))
+    ends = np.array([last, last * mechanisms.FAR])
+    (here, far), (_, edge) = (mechanisms.roof([known], ends, reach=r) for r in (0, REACH))
     most = seen.capacity.most_rate
     assert most
-    assert 1 / here_s < most.value < 1 / far_s
-    assert most.high < 1.1 / far_s
+    assert most.value == pytest.approx(far)
+    assert here < most.low < 1 / mechanisms.demand(seen.training, GENERATOR).at(np.array([60.0]))[0]
+    assert edge < most.high < 1.1 * edge
+
+
+@pytest.mark.parametrize("name", measured.NAMES)
+def test_no_forecast_exceeds_the_highest_throughput_of_the_same_report(name: str) -> None:
+    seen = found(name)
+    most = seen.capacity.most_rate
+    assert seen.forecast
+    assert most
+    rates = seen.forecast.rates(np.round(seen.forecast.last * np.geomspace(0.1, 100, 30)))
+    assert rates.max() <= most.high
+    if not answers.has_seen_the_knee(seen.training):  # the trends of the demands say it
+        assert rates.max() <= most.value
 
 
 def test_a_search_for_users_that_ends_too_early_says_so() -> None:

@@ -5,14 +5,13 @@ All answers come from one forecast, so that no two of them contradict each other
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
 
 from weir_lab.capacity import queueing
-from weir_lab.capacity.forecast import KNEE_EFFICIENCY, TAIL, Forecast
-from weir_lab.capacity.mechanisms import LAST, demands, roof, tail
+from weir_lab.capacity.forecast import KNEE_EFFICIENCY, REACH, Forecast
+from weir_lab.capacity.mechanisms import FAR, LAST, roof, tail
 from weir_lab.capacity.queueing import Station
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep, centres
 from weir_lab.capacity.trend import trend
@@ -22,7 +21,6 @@ SEARCHED = 10  # times the last training level: no answer looks further
 SEARCH_STEPS = 200
 SATURATED = 0.95  # utilisation: above it a resource counts as saturated
 HORIZON = 3.0  # times the last training level: the answers look so far ahead
-FAR = 1e6  # times the last training level: a damped trend has ended there
 SLOPE_FLAT = 0.15  # elasticity of throughput by users; below it, throughput has saturated
 
 
@@ -104,11 +102,10 @@ def has_seen_the_knee(sweep: Sweep) -> bool:
 
 
 def _around(value: float, deviation: float) -> Interval:
-    reach = float(stats.t.ppf(0.975, TAIL) / np.sqrt(TAIL / (TAIL - 2)))
     return Interval(
         value=value,
-        low=value * float(np.exp(-reach * deviation)),
-        high=value * float(np.exp(reach * deviation)),
+        low=value * float(np.exp(-REACH * deviation)),
+        high=value * float(np.exp(REACH * deviation)),
     )
 
 
@@ -116,8 +113,8 @@ def most_rate(found: Forecast) -> Interval | None:
     """The highest throughput. None where it lies beyond the loads and no CPU is known.
 
     Where the forecast becomes flat, it is the forecast. Elsewhere it is the least m/D of server and
-    generator: somewhere between their demands at the highest training loads and the limits of the
-    trends.
+    generator at the limits of the trends of D. The interval begins at m/D as measured at the
+    highest training loads, and ends where the trends may end. No forecast is above the interval.
     """
     grid = np.unique(np.round(np.geomspace(1, found.last * HORIZON, 100)))
     rates = found.rates(grid)
@@ -125,14 +122,16 @@ def most_rate(found: Forecast) -> Interval | None:
     deviation = float(found.rate(grid[place : place + 1]).deviation[0])
     back = -min(10, len(grid))
     if np.log(rates[-1] / rates[back]) < SLOPE_FLAT * np.log(grid[-1] / grid[back]):
-        return _around(float(rates[place]), deviation)
+        around = _around(float(rates[place]), deviation)
+        return replace(around, high=max(around.high, found.most))
     if not found.training.has_demand():
         return None
-    ends = roof(demands(found.training), np.array([found.last, found.last * FAR]))
-    here, far = (max(float(end), float(rates[place])) for end in ends)
+    ends = np.array([found.last, grid[-1], found.last * FAR])
+    here, later, far = (max(float(m), float(rates[place])) for m in roof(found.known, ends))
+    edge = float(roof(found.known, ends[-1:], reach=REACH)[0])
     noise = float(np.exp(deviation))
-    low, high = min(here, far) / noise, max(here, far) * noise
-    return Interval(value=float(np.sqrt(here * far)), low=low, high=high)
+    value = max(later, far)
+    return Interval(value=value, low=min(here, far) / noise, high=max(value, edge) * noise)
 
 
 def capacity(found: Forecast | None, p99_limit_s: float | None = None) -> Capacity:

@@ -6,11 +6,12 @@ and predicts the others, then to a little more of them, and so on. A model whose
 nearer to these later levels has more weight. A model that misses the last training levels by more
 than their scatter has none. The forecast is the weighted mean of the logarithms.
 
-The band covers a single future measurement. It has three parts: the scatter of runs, the error of
-the height at the last levels, and a drift that grows with the distance from the last level.
+The band covers a single future measurement. It has these parts: the scatter of runs, the error of
+the height at the last levels, the disagreement of the models, a drift that grows with the distance
+from the last level, and the error of the trends of the demands.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,35 +22,38 @@ from weir_lab.capacity.curves import CannotFitError, Fitted
 from weir_lab.capacity.mechanisms import (
     DEMAND_FADING,
     DEMAND_SLOPE_USUAL,
+    DRIFT,
     HALF,
     LAST,
     MECHANISMS,
+    Demand,
+    cuts,
+    demands,
+    from_demands,
+    highest,
+    roof,
     saturated_limit,
     tail,
 )
 from weir_lab.capacity.queueing import FloatArray
 from weir_lab.capacity.sweep import Sweep, centres
-from weir_lab.capacity.trend import SCATTER_LEAST, Trend, part_of, trend
+from weir_lab.capacity.trend import SCATTER_LEAST, Trend, drift, part_of, trend
 
-CUTS = (0.5, 0.65, 0.8)  # of the training levels: the model predicts the rest of them
-CUT_LEVELS_MIN = 4
 TEMPERATURE = 0.01  # a model that is further off by this has 1/e of the weight
 LOSS_MOST = 0.5
 MISFIT_MIN = 0.02
 MISFIT_SCATTERS = 2.0
 WEIGHT_LEAST = 0.02
-DRIFT, DRIFT_RESPONSE = 0.03, 0.05  # standard deviation by log(users/last)
+DRIFT_RESPONSE = 0.05  # standard deviation by log(users/last), as DRIFT is of throughput
 EXPONENTIAL = float(np.log(100))  # the 99th percentile of an exponential distribution, by its mean
-# Of the ratio of percentile and mean. Beyond the last level its slope may differ from the measured
-# one by as much as slopes usually do, and as it did within the training levels. What is usual
-# counts as much as three cuts.
-RATIO_SLOPE_USUAL, RATIO_FADING, USUAL_COUNTS = 0.2, 1.5, 3
+RATIO_SLOPE_USUAL, RATIO_FADING = 0.2, 1.5  # of the ratio of percentile and mean
 KNEE_EFFICIENCY = 0.85  # of the best throughput per user; below, the knee has begun
 BLIND, BLIND_RESPONSE = 0.25, 0.5  # of the growth beyond the last level, where no CPU is known
 GROWS = 0.5  # elasticity of throughput by users
 THINKING_COUNTS = 2.0  # times as much drift, where the response time is a small part of a cycle
 RESPONSE_COUNTS = 0.1  # of the error of the response time, where users think
 TAIL = 6  # degrees of freedom of Student's t: runs are disturbed more often than a normal law says
+REACH = float(stats.t.ppf(0.975, TAIL) / np.sqrt(TAIL / (TAIL - 2)))  # standard deviations, 95 %
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,19 +73,9 @@ def _without_noise(sweep: Sweep) -> float:
     return trend(end.users, end.rates).scatter
 
 
-def _cuts(sweep: Sweep) -> Iterator[tuple[Sweep, Sweep]]:
-    """The first levels and the rest of them, for forward chaining."""
-    levels = sweep.levels
-    for part in CUTS:
-        seen = levels[: max(1, round(part * len(levels)))]
-        before, after = sweep.up_to(seen[-1]), sweep.above(seen[-1])
-        if len(seen) >= CUT_LEVELS_MIN and after.points:
-            yield before, after
-
-
 def _losses(sweep: Sweep) -> Mapping[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in MECHANISMS}
-    for before, after in _cuts(sweep):
+    for before, after in cuts(sweep):
         users, rates = centres(after, after.rates)
         _, responses = centres(after, after.responses)
         last = np.array([float(before.levels[-1])])
@@ -121,17 +115,14 @@ def _ratio_drift(sweep: Sweep) -> float:
     Forward chaining says how far it was off within the training levels. A server whose ratio fell
     and then rose, or fell and then stayed, may turn again.
     """
-    squares = []
-    for before, after in _cuts(sweep):
+    found = []
+    for before, after in cuts(sweep):
         seen = _ratio(before)
         users, tails = centres(after, after.tails)
         ratios = tails / centres(after, after.responses)[1]
         slope = seen.shrunk(RATIO_SLOPE_USUAL)
-        off = np.log(ratios / seen.at(users, slope=slope, fading=RATIO_FADING))
-        ahead = np.log(users / seen.last)
-        squares.append(float((off @ ahead) / (ahead @ ahead)) ** 2)
-    usual = USUAL_COUNTS * RATIO_SLOPE_USUAL**2
-    return float(np.sqrt((usual + sum(squares)) / (USUAL_COUNTS + len(squares))))
+        found.append(seen.slope_off(users, ratios, slope=slope, fading=RATIO_FADING))
+    return drift(RATIO_SLOPE_USUAL, found)
 
 
 def _misfit(sweep: Sweep, fitted: Fitted) -> float:
@@ -205,6 +196,7 @@ class Forecast:
     parts: Sequence[Part]
     scatter: float  # of one run's throughput at the last levels, relative
     limit: float  # m/D as measured at the highest loads, where that resource was saturated
+    known: Sequence[Demand]
     gap_s: float  # the part of a cycle that is neither think nor response time
 
     @property
@@ -213,9 +205,21 @@ class Forecast:
         return float(self.training.levels[-1])
 
     def models(self, users: FloatArray) -> FloatArray:
-        """The throughput that each model with a weight predicts, one row each."""
+        """The throughput that each model with a weight predicts, one row each.
+
+        A model that knows no CPU may grow for ever where no knee was seen. So each is bounded by
+        m/D, along the trend of D where the resource was not saturated.
+        """
         rows = [p.fitted.predict(users) for p in self.parts if p.fitted and p.weight]
-        return np.minimum(rows, self.limit)
+        growing = roof([d for d in self.known if not d.is_saturated], users)
+        return np.minimum(rows, np.minimum(self.limit, growing))
+
+    @property
+    def most(self) -> float:
+        """No number of users beyond the training levels has a higher throughput."""
+        rows = np.array([p.fitted.most for p in self.parts if p.fitted and p.weight])
+        growing = highest([d for d in self.known if not d.is_saturated], self.last)
+        return float(np.exp(self.weights @ np.log(np.minimum(rows, min(self.limit, growing)))))
 
     @property
     def weights(self) -> FloatArray:
@@ -238,10 +242,26 @@ class Forecast:
         height = found.scatter / np.sqrt(len(end.points))
         value = self.rates(users)
         blind = BLIND * np.log(np.maximum(1.0, value / self.rates(np.array([self.last]))))
-        more = blind if self.is_blind else 0.0
-        return self._band(
-            users, value, self.models(users), (self.scatter, height, DRIFT), more=more
-        )
+        more = np.hypot(blind if self.is_blind else 0.0, self._from_demands(users))
+        errors = (self.scatter, height, self._drift(users, value))
+        return self._band(users, value, self.models(users), errors, more=more)
+
+    def _drift(self, users: FloatArray, rates: FloatArray) -> FloatArray:
+        """Of throughput. A cycle of users who think can only drift in its other part."""
+        waits = np.clip(1 - (self.training.think_s + max(0.0, self.gap_s)) * rates / users, 0, 1)
+        return np.minimum(DRIFT, self._drift_response() * waits)
+
+    def _drift_response(self) -> float:
+        cycle_s = self.last / float(self.rates(np.array([self.last]))[0])
+        return float(DRIFT_RESPONSE * (1 + THINKING_COUNTS * self.training.think_s / cycle_s))
+
+    def _from_demands(self, users: FloatArray) -> FloatArray:
+        """The error that the trends of the demands cause beyond the last level."""
+        found = np.zeros(len(users))
+        over = users > self.last
+        if self.known and np.any(over):
+            found[over] = from_demands(self.training, self.known, users[over])
+        return found
 
     @property
     def is_blind(self) -> bool:
@@ -251,10 +271,7 @@ class Forecast:
 
     def response(self, users: FloatArray) -> Band:
         """The mean response time with its band."""
-        sweep = self.training
-        cycle_s = self.last / float(self.rates(np.array([self.last]))[0])
-        drift = DRIFT_RESPONSE * (1 + THINKING_COUNTS * sweep.think_s / cycle_s)
-        return self._times(users, drift + (BLIND_RESPONSE if self.is_blind else 0))
+        return self._times(users, self._drift_response() + (BLIND_RESPONSE if self.is_blind else 0))
 
     def p99(self, users: FloatArray) -> Band | None:
         """The 99th percentile of the response time; None where it was not measured.
@@ -289,12 +306,17 @@ class Forecast:
 
     @property
     def knee_seen(self) -> float:
-        """1 where the training ends past the knee, 0 where users do not delay each other there."""
+        """1 where the training ends past the knee, 0 where users do not delay each other there.
+
+        Users who think may delay each other by chance, long before a CPU is full.
+        """
+        if self.training.think_s > 0 and self.known and not any(d.is_saturated for d in self.known):
+            return 0.0
         levels, rates = centres(self.training, self.training.rates)
         lost = 1 - float(rates[-1] / levels[-1] / (rates / levels).max())
         return min(1.0, lost / (1 - KNEE_EFFICIENCY))
 
-    def _times(self, users: FloatArray, drift: float) -> Band:
+    def _times(self, users: FloatArray, drifting: float) -> Band:
         """Mean response times: at the last level as measured, then by Little's law.
 
         N = X (R + Z), so that a further user adds to R what it adds to N/X. X is the forecast of
@@ -310,18 +332,25 @@ class Forecast:
         found = begun_s + np.maximum(0.0, users / self.rates(users) - last / self.rates(last))
         inside = np.exp(np.interp(np.log(users), np.log(levels), np.log(middle)))
         value = np.where(users > self.last, found, inside)
-        return self._band(users, value, models, (here.scatter, here.level_error, drift))
+        stretched = users / self.rates(users) / value  # an error of X is so much larger in R
+        return self._band(
+            users,
+            value,
+            models,
+            (here.scatter, here.level_error, drifting),
+            more=self._from_demands(users) * stretched,
+        )
 
     def _band(
         self,
         users: FloatArray,
         value: FloatArray,
         models: FloatArray,
-        errors: tuple[float, float, float],
+        errors: tuple[float, float, FloatArray | float],
         more: FloatArray | float = 0.0,
         weights: FloatArray | None = None,
     ) -> Band:
-        scatter, height, drift = errors
+        scatter, height, drifting = errors
         ahead = np.log(np.maximum(users, self.last) / self.last)
         apart = np.log(models / value)
         weights = self.weights if weights is None else weights
@@ -329,17 +358,16 @@ class Forecast:
         squares = (
             max(scatter, SCATTER_LEAST) ** 2
             + height**2
-            + (drift * ahead) ** 2
+            + (drifting * ahead) ** 2
             + between**2
             + np.asarray(more) ** 2
         )
         deviation = np.sqrt(squares)
-        reach = stats.t.ppf(0.975, TAIL) / np.sqrt(TAIL / (TAIL - 2))
         return Band(
             users=users,
             value=value,
-            low=value * np.exp(-reach * deviation),
-            high=value * np.exp(reach * deviation),
+            low=value * np.exp(-REACH * deviation),
+            high=value * np.exp(REACH * deviation),
             deviation=deviation,
         )
 
@@ -367,5 +395,6 @@ def forecast(sweep: Sweep) -> Forecast:
         parts=found,
         scatter=_without_noise(sweep),
         limit=saturated_limit(sweep),
+        known=demands(sweep),
         gap_s=float(np.median(gaps)),
     )

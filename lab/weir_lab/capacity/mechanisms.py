@@ -7,7 +7,7 @@ Examples are a plateau while throughput grows with every user, and a queue of CP
 known.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +17,12 @@ from weir_lab.capacity import queueing
 from weir_lab.capacity.curves import CannotFitError, Fitted, usl_rate
 from weir_lab.capacity.queueing import FloatArray, Station
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep, centres
-from weir_lab.capacity.trend import Trend, part_of, trend
+from weir_lab.capacity.trend import Trend, drift, part_of, trend
 
 LAST, HALF = 1 / 3, 1 / 2  # of the levels
+CUTS = (0.5, 0.65, 0.8)  # of the training levels: they predict the rest of them
+CUT_LEVELS_MIN = 4
+DRIFT = 0.03  # of a demand, and of the throughput that it limits, by log(users/last)
 FLAT_MAX = 0.35  # elasticity of throughput by users; above it, there is no plateau
 STEEP_MIN = 0.7  # elasticity; below it, further users add less than those before them
 SLOPE_USUAL = 0.10  # of throughput on a plateau, by the logarithm of users
@@ -31,11 +34,23 @@ SERVERS_TRIED = (1, 2, 4, 8, 16)
 FEWER_SERVERS = 0.9  # of the error: more servers have to fit clearly better
 ERROR_USUAL = 0.03  # relative, of a run that nothing disturbed
 LEVELS_MIN = 4
+FAR = 1e6  # times the last training level: a damped trend has ended there
+STEP = 0.05  # of a demand, to see how far the throughput follows it
 
 
 def tail(sweep: Sweep, part: float) -> Sweep:
     """The points of the last levels."""
     return sweep.above(part_of(sweep.levels, part)[0] - 1)
+
+
+def cuts(sweep: Sweep) -> Iterator[tuple[Sweep, Sweep]]:
+    """The first levels and the rest of them, for forward chaining."""
+    levels = sweep.levels
+    for part in CUTS:
+        seen = levels[: max(1, round(part * len(levels)))]
+        before, after = sweep.up_to(seen[-1]), sweep.above(seen[-1])
+        if len(seen) >= CUT_LEVELS_MIN and after.points:
+            yield before, after
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +63,8 @@ class Demand:
     measured_s: FloatArray
     trend: Trend
     slope: float
+    drift: float  # by how much the slope may be off, a standard deviation
+    is_saturated: bool  # at the highest training loads
 
     def at(self, users: FloatArray) -> FloatArray:
         """Seconds for this many users."""
@@ -55,9 +72,33 @@ class Demand:
         beyond = self.trend.at(users, slope=self.slope, fading=DEMAND_FADING)
         return np.where(users > self.levels[-1], beyond, inside)
 
+    def error(self, users: FloatArray) -> FloatArray:
+        """The relative standard deviation of `at` beyond the last level, where it fades, too."""
+        ahead = self.trend.ahead(users, fading=DEMAND_FADING)
+        return np.asarray(
+            np.where(ahead > 0, np.hypot(self.trend.level_error, self.drift * ahead), 0.0)
+        )
+
 
 def _is_saturated(sweep: Sweep, name: str) -> bool:
     return float(np.median([sweep.utilisation(p, name) for p in sweep.points])) >= SATURATED
+
+
+def _unsaturated(sweep: Sweep, name: str) -> tuple[Trend, float]:
+    """The trend of the demand of a resource that is not saturated, and the slope beyond it."""
+    last = tail(sweep, HALF)
+    found = trend(last.users, last.demands(name))
+    return found, found.shrunk(DEMAND_SLOPE_USUAL)
+
+
+def _slopes_off(sweep: Sweep, name: str) -> list[float]:
+    """How far the slope of a demand was off within the training levels, at each cut."""
+    found = []
+    for before, after in cuts(sweep):
+        seen, slope = _unsaturated(before, name)
+        users, later_s = centres(after, after.demands(name))
+        found.append(seen.slope_off(users, later_s, slope=slope, fading=DEMAND_FADING))
+    return found
 
 
 def demand(sweep: Sweep, name: str) -> Demand:
@@ -71,11 +112,10 @@ def demand(sweep: Sweep, name: str) -> Demand:
     """
     if not sweep.has_demand(name):
         raise CannotFitError(f"the service demand of the {name} was not measured")
-    last = tail(sweep, HALF)
-    found = trend(last.users, last.demands(name))
-    slope = found.shrunk(DEMAND_SLOPE_USUAL)
+    found, slope = _unsaturated(sweep, name)
     end = tail(sweep, LAST)
-    if _is_saturated(end, name):
+    is_saturated = _is_saturated(end, name)
+    if is_saturated:
         found = trend(end.users, end.demands(name))
         slope = max(0.0, found.shrunk(SLOPE_USUAL))
     levels, measured_s = centres(sweep, sweep.demands(name))
@@ -86,6 +126,8 @@ def demand(sweep: Sweep, name: str) -> Demand:
         measured_s=measured_s,
         trend=found,
         slope=slope,
+        drift=drift(DRIFT, [] if is_saturated else _slopes_off(sweep, name)),
+        is_saturated=is_saturated,
     )
 
 
@@ -94,10 +136,69 @@ def demands(sweep: Sweep) -> list[Demand]:
     return [demand(sweep, name) for name in (SERVER, GENERATOR) if sweep.has_demand(name)]
 
 
-def roof(known: Sequence[Demand], users: FloatArray) -> FloatArray:
-    """The least m/D of all resources; infinite where none is known."""
-    found = [each.servers / each.at(users) for each in known]
+def roof(known: Sequence[Demand], users: FloatArray, *, reach: float = 0.0) -> FloatArray:
+    """The least m/D of all resources; infinite where none is known.
+
+    With `reach` standard deviations of D it is the upper edge of an interval.
+    """
+    found = [each.servers / each.at(users) * np.exp(reach * each.error(users)) for each in known]
     return np.min(found, axis=0) if found else np.full(len(users), np.inf)
+
+
+def highest(known: Sequence[Demand], last: float) -> float:
+    """The highest m/D from `last` users on: a trend of D only rises or only falls."""
+    return float(roof(known, np.array([last, last * FAR])).max())
+
+
+def _network(
+    known: Sequence[Demand],
+    users: FloatArray,
+    delay_s: float,
+    times: Mapping[str, float] | None = None,
+) -> FloatArray:
+    """The closed network of the resources, with the demand of each number of users.
+
+    `times` multiplies the demands of some resources.
+    """
+    rates = []
+    for count in users:
+        one = np.array([count])
+        stations = [
+            Station(
+                name=d.name,
+                demand_s=float(d.at(one)[0]) * (times or {}).get(d.name, 1.0),
+                servers=d.servers,
+            )
+            for d in known
+        ]
+        rates.append(queueing.network_rate(one, stations, delay_s)[0])
+    return np.array(rates)
+
+
+def follows(known: Sequence[Demand], users: FloatArray, delay_s: float) -> FloatArray:
+    """By how many percent throughput falls when a demand grows by one, a row for each resource.
+
+    Far below the knee throughput hardly depends on a demand. Far beyond it, throughput is m/D.
+    """
+    rows = []
+    for each in known:
+        more, less = (
+            np.log(_network(known, users, delay_s, {each.name: 1 + step})) for step in (STEP, -STEP)
+        )
+        rows.append((less - more) / np.log((1 + STEP) / (1 - STEP)))
+    return np.array(rows)
+
+
+def from_demands(sweep: Sweep, known: Sequence[Demand], users: FloatArray) -> FloatArray:
+    """The relative error of throughput that the errors of the demands cause: a standard deviation.
+
+    Saturated resources are left out: the drift of throughput is theirs.
+    """
+    levels, rates = centres(sweep, sweep.rates)
+    last = levels[-1:]
+    delay_s = max(0.0, float(last[0] / rates[-1] - sum(d.at(last)[0] for d in known)))
+    errors = [0.0 * users if d.is_saturated else d.error(users) for d in known]
+    return np.sqrt(np.sum((follows(known, users, delay_s) * errors) ** 2, axis=0))
 
 
 def levelled(sweep: Sweep, predict: Callable[[FloatArray], FloatArray]) -> float:
@@ -124,7 +225,7 @@ def plateau(sweep: Sweep) -> Fitted:
     def predict(users: FloatArray) -> FloatArray:
         return np.minimum(found.at(users, slope=slope, fading=FADING), limit)
 
-    most = float(predict(np.array([sweep.users.max() * 1e6]))[0])
+    most = float(predict(np.array([sweep.users.max() * FAR]))[0])
     return Fitted(
         parameters={"level": float(np.exp(found.level)), "slope": slope},
         predict=predict,
@@ -152,9 +253,9 @@ def ray(sweep: Sweep) -> Fitted:
     found = trend(end.users, _cycles(end))
     slope = found.shrunk(DEMAND_SLOPE_USUAL)
     known = demands(sweep)
-    last = tail(sweep, LAST)
-    full = any(_is_saturated(last, each.name) for each in known)
-    if not full and trend(last.users, last.rates).slope < STEEP_MIN:
+    third = tail(sweep, LAST)
+    full = any(each.is_saturated for each in known)
+    if not full and trend(third.users, third.rates).slope < STEEP_MIN:
         raise CannotFitError("each further user adds less, and no CPU is saturated")
     levels, inside = centres(sweep, _cycles(sweep))
 
@@ -165,11 +266,11 @@ def ray(sweep: Sweep) -> Fitted:
         over = users > levels[-1]
         return np.where(over, np.minimum(users / cycle_s, roof(known, users)), users / cycle_s)
 
-    far = np.array([sweep.users.max() * 1e6])
+    last = float(levels[-1])
     return Fitted(
         parameters={"slope": slope},
         predict=predict,
-        most=float(predict(far)[0]),
+        most=highest(known, last) if known else float(predict(np.array([last * FAR]))[0]),
     )
 
 
@@ -180,14 +281,7 @@ def queue_measured(sweep: Sweep) -> Fitted:
         raise CannotFitError("no service demand was measured")
 
     def network(users: FloatArray, delay_s: float) -> FloatArray:
-        rates = []
-        for count in users:
-            one = np.array([count])
-            stations = [
-                Station(name=d.name, demand_s=float(d.at(one)[0]), servers=d.servers) for d in known
-            ]
-            rates.append(queueing.network_rate(one, stations, sweep.think_s + delay_s)[0])
-        return np.array(rates)
+        return _network(known, users, sweep.think_s + delay_s)
 
     end = tail(sweep, HALF)
     levels, rates = centres(end, end.rates)
@@ -201,11 +295,10 @@ def queue_measured(sweep: Sweep) -> Fitted:
     )
     delay_s = float(found.x)
     factor = levelled(sweep, lambda users: network(users, delay_s))
-    far = float(sweep.users.max() * 1e6)
     return Fitted(
         parameters={"delay_s": delay_s, "factor": factor},
         predict=lambda users: factor * network(users, delay_s),
-        most=factor * float(roof(known, np.array([far]))[0]),
+        most=factor * highest(known, float(sweep.users.max())),
     )
 
 

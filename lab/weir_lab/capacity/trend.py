@@ -6,6 +6,7 @@ fitted to the last levels, and disturbed runs count less. Beyond these levels th
 its slope fades, because batches and wake-ups cannot change for ever. Nothing is chosen here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ HUBER = 1.5  # standard deviations; larger errors count linearly
 ROUNDS = 20
 SCATTER_LEAST = 0.003  # relative; two equal runs do not prove that there is no noise
 LEVELS_LEAST = 3
+USUAL_COUNTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +37,32 @@ class Trend:
 
     def at(self, users: FloatArray, *, slope: float, fading: float) -> FloatArray:
         """The quantity: as measured up to `last`, then with this slope and its fading."""
-        ahead = np.log(np.maximum(users, self.last) / self.last)
         behind = np.log(np.minimum(users, self.last) / self.last)
-        beyond = slope * (1 - np.exp(-fading * ahead)) / fading
+        beyond = slope * self.ahead(users, fading=fading)
         return np.asarray(np.exp(self.level + self.slope * behind + beyond))
+
+    def ahead(self, users: FloatArray, *, fading: float) -> FloatArray:
+        """The distance beyond `last` that a fading slope counts with; 0 up to `last`."""
+        distance = np.log(np.maximum(users, self.last) / self.last)
+        return np.asarray((1 - np.exp(-fading * distance)) / fading)
+
+    def slope_off(
+        self, users: FloatArray, values: FloatArray, *, slope: float, fading: float
+    ) -> float:
+        """How far the slope was off at later levels: that of a line through the errors."""
+        off = np.log(values / self.at(users, slope=slope, fading=fading))
+        ahead = np.log(users / self.last)
+        return float((off @ ahead) / (ahead @ ahead))
+
+
+def drift(usual: float, seen: Sequence[float]) -> float:
+    """How far a slope may be off beyond the last level: a standard deviation.
+
+    It may be off by as much as it usually is, and as it was seen to be off within the training
+    levels. What is usual counts as much as three of these errors.
+    """
+    squares = USUAL_COUNTS * usual**2 + sum(each**2 for each in seen)
+    return float(np.sqrt(squares / (USUAL_COUNTS + len(seen))))
 
 
 def part_of(levels: list[int], part: float) -> list[int]:
