@@ -94,9 +94,9 @@ MUST_USE int os_file_read_at(int fd, char *bytes, size_t len, uint64_t offset);
  * say. */
 MUST_USE int os_file_read_cached(int fd, char *bytes, size_t len, uint64_t offset);
 
-/* write(2) to a pipe or a socket, also one that other processes share. Where the kernel can, it does
- * not wait for space: -1 with EAGAIN. It cannot in old kernels, and for FIFOs and terminals. There
- * the call may wait, so poll(2) comes first. */
+/* write(2) to a pipe or a socket, also one that other processes share. Where the kernel can, it
+ * does not wait for space: -1 with EAGAIN. It cannot in old kernels, and for FIFOs and terminals.
+ * There the call may wait, so poll(2) comes first. */
 ssize_t os_file_try_write(int fd, const char *bytes, size_t len);
 
 /* Whether nothing has this path, not even a link that leads nowhere. */

@@ -43,8 +43,8 @@ struct site_compressor *site_compressor_new(struct site_compressor_plan plan);
 bool site_compressor_work(struct site_compressor *compressor);
 
 /* Has site_compressor_work return false after the piece under way (site/coder.h), and
- * drops everything that waits. No request follows. It waits for nothing: until the thread has ended,
- * it may use the entry that it works on, and the site of that entry. */
+ * drops everything that waits. No request follows. It waits for nothing: until the thread has
+ * ended, it may use the entry that it works on, and the site of that entry. */
 void site_compressor_stop(struct site_compressor *compressor);
 
 /* Frees it after the stop. The thread has ended, or never started. Accepts NULL. */

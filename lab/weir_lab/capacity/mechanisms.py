@@ -198,7 +198,7 @@ def from_demands(sweep: Sweep, known: Sequence[Demand], users: FloatArray) -> Fl
     last = levels[-1:]
     delay_s = max(0.0, float(last[0] / rates[-1] - sum(d.at(last)[0] for d in known)))
     errors = [0.0 * users if d.is_saturated else d.error(users) for d in known]
-    return np.sqrt(np.sum((follows(known, users, delay_s) * errors) ** 2, axis=0))
+    return np.asarray(np.sqrt(np.sum((follows(known, users, delay_s) * errors) ** 2, axis=0)))
 
 
 def levelled(sweep: Sweep, predict: Callable[[FloatArray], FloatArray]) -> float:
