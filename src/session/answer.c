@@ -274,9 +274,7 @@ bool session_answer_is_conditional(const struct session_exchange *x)
 static void answer_conditional(struct session_exchange *x, struct site_entry *entry,
                                const struct site_file *file)
 {
-    struct http_validators current = { site_file_etag(file), site_file_last_modified_s(file) };
-    enum http_precondition verdict =
-        http_precondition_evaluate(x->request, x->head, current, x->thread->wall_s);
+    const enum http_precondition verdict = session_variant_precondition(x, file);
     session_trace_note(x, conditional, true);
     session_trace_note(x, precondition, verdict);
     switch (verdict) {

@@ -2,7 +2,6 @@
 #include "session/delta.h"
 
 #include "http/accept.h"
-#include "http/precondition.h"
 #include "session/guard.h"
 #include "session/rules.h"
 #include "session/tally.h"
@@ -51,10 +50,7 @@ static bool is_unchanged(const struct session_exchange *x, struct site_entry *en
 {
     if (!http_request_has(x->request, HTTP_FIELD_IF_NONE_MATCH))
         return false;
-    const struct site_file *file = session_variant_choose(x, entry);
-    const struct http_validators current = { site_file_etag(file),
-                                             site_file_last_modified_s(file) };
-    return http_precondition_evaluate(x->request, x->head, current, x->thread->wall_s) ==
+    return session_variant_precondition(x, session_variant_choose(x, entry)) ==
            HTTP_ANSWER_NOT_MODIFIED;
 }
 

@@ -109,3 +109,11 @@ const struct site_file *session_variant_choose(const struct session_exchange *x,
     session_trace_note(x, coding, coding);
     return site_entry_file(entry, (int)coding);
 }
+
+enum http_precondition session_variant_precondition(const struct session_exchange *x,
+                                                    const struct site_file *file)
+{
+    const struct http_validators current = { site_file_etag(file),
+                                             site_file_last_modified_s(file) };
+    return http_precondition_evaluate(x->request, x->head, current, x->thread->wall_s);
+}

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "http/precondition.h"
 #include "session/answer.h"
 
 /* Among the forms that the client weighs equally, the smallest one wins. A variant that the server
@@ -15,6 +16,10 @@
  * 5.2.1.6). `entry` is as for session_answer_entry. */
 const struct site_file *session_variant_choose(const struct session_exchange *x,
                                                struct site_entry *entry);
+
+/* What the preconditions of the request say of this form (RFC 9110 section 13.2.2). */
+enum http_precondition session_variant_precondition(const struct session_exchange *x,
+                                                    const struct site_file *file);
 
 /* Has the compressor read the open files of the entry that have no tag yet. */
 void session_variant_request_tags(const struct session_exchange *x, struct site_entry *entry);
