@@ -49,10 +49,10 @@ def assets(site: Path) -> Path:
     return folder
 
 
-def configure(path: Path, assets: Path, pair: Pair, more: str = "") -> Path:
+def configure(path: Path, assets: Path, pair: Pair, more: str = "", server: str = "") -> Path:
     # On a busy machine the compressor is slow, and connections wait for other ones meanwhile.
     path.write_text(
-        "[server]\nlisten = 127.0.0.1:0, https://127.0.0.1:0\nh2c = on\n"
+        f"[server]\nlisten = 127.0.0.1:0, https://127.0.0.1:0\nh2c = on\n{server}"
         "header-timeout = 10m\nidle-timeout = 10m\n"
         f"[site a]\nroot = {assets.parent}\n{pair.settings()}\n"
         "[path /assets/**]\ncache-control = public, max-age=31536000\n"
@@ -133,8 +133,7 @@ def test_the_version_before_a_change_is_a_dictionary(
     server: ServerFactory, tmp_path: Path, assets: Path, pair: Pair
 ) -> None:
     """With one worker, for another worker may not have seen the version."""
-    conf = configure(tmp_path / "weir.conf", assets, pair)
-    conf.write_text(conf.read_text().replace("[server]", "[server]\nworkers = 1"))
+    conf = configure(tmp_path / "weir.conf", assets, pair, server="workers = 1\n")
     running = server("-c", str(conf), folder=None, listen=())
     old, new = bundle(1), bundle(2)
     with ways(running, pair) as made:
@@ -212,8 +211,7 @@ def test_a_client_that_has_the_file_gets_304(
     server: ServerFactory, tmp_path: Path, assets: Path, pair: Pair
 ) -> None:
     """A browser that asks for the bundle again has it as a dictionary, too."""
-    conf = configure(tmp_path / "weir.conf", assets, pair)
-    conf.write_text(conf.read_text().replace("[server]", "[server]\nworkers = 1"))
+    conf = configure(tmp_path / "weir.conf", assets, pair, server="workers = 1\n")
     running = server("-c", str(conf), folder=None, listen=())
     path, have = "/assets/app.1.js", bundle(1)
     (assets / "app.2.js").write_bytes(bundle(2))
