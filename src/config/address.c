@@ -252,11 +252,20 @@ unsigned config_address_places(const char *text, struct config_place ret_places[
 }
 
 /* `*` and `[::]` are both families. */
+static bool is_all(struct span host)
+{
+    return span_equal(host, SPAN("*")) || span_equal(host, SPAN("[::]"));
+}
+
+static bool is_all_of_v4(struct span host)
+{
+    return span_equal(host, SPAN("0.0.0.0"));
+}
+
 static bool includes(struct span host, struct span other)
 {
-    const bool all = span_equal(host, SPAN("*")) || span_equal(host, SPAN("[::]"));
-    const bool v4 = span_equal(host, SPAN("0.0.0.0")) && !span_starts(other, SPAN("["));
-    return all || v4 || span_equal(host, other);
+    return is_all(host) || (is_all_of_v4(host) && !span_starts(other, SPAN("["))) ||
+           span_equal(host, other);
 }
 
 struct span config_address_port(struct span address)
@@ -267,8 +276,7 @@ struct span config_address_port(struct span address)
 bool config_address_is_every(struct span address)
 {
     const struct span host = span_starts(address, UNIX) ? SPAN("") : split_address(address).host;
-    return span_equal(host, SPAN("*")) || span_equal(host, SPAN("[::]")) ||
-           span_equal(host, SPAN("0.0.0.0"));
+    return is_all(host) || is_all_of_v4(host);
 }
 
 bool config_address_overlap(struct span a, struct span b)

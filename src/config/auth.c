@@ -103,7 +103,7 @@ static void check_plain(struct config_store *store, const struct config_section_
                         const struct config_item *item)
 {
     const struct config_item *redirect = config_store_first(site, SETTING_https_redirect);
-    if (redirect && strcmp(redirect->text, "on") == 0)
+    if (config_store_is_on(redirect))
         return;
     for (const struct config_item *listen = config_store_first(&store->server, SETTING_listen);
          listen; listen = listen->next) {

@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_on(const struct config_item *item)
-{
-    return item && strcmp(item->text, "on") == 0;
-}
-
 bool config_root_is_there(struct config_store *store, const struct config_section_values *site,
                           const struct config_item *item, enum config_setting_place place)
 {
@@ -63,7 +58,7 @@ bool config_root_check(struct config_store *store, const struct config_section_v
     const struct config_item *rules = config_store_first(site, SETTING_site_rules);
     if (config_store_first(site, SETTING_root)) {
         if (!config_folder_check(store, site, SETTING_root,
-                                 is_on(config_store_first(site, SETTING_listing))))
+                                 config_store_is_on(config_store_first(site, SETTING_listing))))
             return false;
         check_root_is_wise(store, site, request);
         return true;
@@ -71,7 +66,8 @@ bool config_root_check(struct config_store *store, const struct config_section_v
     if (site->root_is_wrong)
         return false;
     if (is_answered_by_a_rule(site))
-        return !is_on(rules) || config_root_is_there(store, site, rules, SETTING_site_rules);
+        return !config_store_is_on(rules) ||
+               config_root_is_there(store, site, rules, SETTING_site_rules);
     config_problem_error(&store->problems, site->origin,
                          "[site %s] has no root; write `root = /srv/www` or the like below it",
                          site->name);

@@ -91,6 +91,12 @@ static inline const struct config_item *config_store_first(
     return values->items[place];
 }
 
+/* Whether `item`, a value of a switch, is `on`. NULL is not. */
+static inline bool config_store_is_on(const struct config_item *item)
+{
+    return item && strcmp(item->text, "on") == 0;
+}
+
 /* The start of a message: "root: ", or "" where the origin of the problem has the name already. */
 const char *config_store_label(struct config_store *store, enum config_setting_place place,
                                struct config_origin origin);

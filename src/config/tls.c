@@ -9,11 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool is_on(const struct config_item *item)
-{
-    return item && strcmp(item->text, "on") == 0;
-}
-
 static const struct config_item *first_tls_address(const struct config_store *store,
                                                    enum config_setting_place place)
 {
@@ -26,7 +21,7 @@ static const struct config_item *first_tls_address(const struct config_store *st
 static bool has_tls_page(const struct config_store *store)
 {
     const struct config_item *stats = config_store_first(&store->server, SETTING_stats);
-    return first_tls_address(store, SETTING_stats_listen) && is_on(stats);
+    return first_tls_address(store, SETTING_stats_listen) && config_store_is_on(stats);
 }
 
 /* ---- files ---- */
@@ -139,7 +134,7 @@ static bool has_plain_address(const struct config_store *store)
 static void check_h2c(struct config_store *store)
 {
     const struct config_item *item = config_store_first(&store->server, SETTING_h2c);
-    if (is_on(item) && !has_plain_address(store))
+    if (config_store_is_on(item) && !has_plain_address(store))
         config_problem_warning(&store->problems, item->origin,
                                "%sthis has no effect: every address of `listen` begins with "
                                "https://; the setting for these is http2",
@@ -150,10 +145,11 @@ static void check_early_hints(struct config_store *store, const struct config_se
                               bool has_tls)
 {
     const struct config_item *hints = config_store_first(site, SETTING_early_hints);
-    const bool over_tls = has_tls && is_on(config_store_first(&store->server, SETTING_http2));
+    const bool over_tls = has_tls &&
+                          config_store_is_on(config_store_first(&store->server, SETTING_http2));
     const bool plain = has_plain_address(store) &&
-                       is_on(config_store_first(&store->server, SETTING_h2c));
-    if (is_on(hints) && !over_tls && !plain)
+                       config_store_is_on(config_store_first(&store->server, SETTING_h2c));
+    if (config_store_is_on(hints) && !over_tls && !plain)
         config_problem_warning(&store->problems, hints->origin,
                                "%sthis has no effect: no address of `listen` speaks HTTP/2, which "
                                "needs https:// and `http2 = on`, or `h2c = on`",
@@ -166,7 +162,7 @@ static void check_site_without_tls(struct config_store *store,
 {
     const struct config_item *redirect = config_store_first(site, SETTING_https_redirect);
     const bool has_proxy = config_store_first(&store->server, SETTING_forwarded_from) != NULL;
-    if (is_on(redirect) && !has_proxy)
+    if (config_store_is_on(redirect) && !has_proxy)
         config_problem_error(&store->problems, redirect->origin,
                              "%sthere is no address to redirect to: no `listen` begins with "
                              "https://, and no `forwarded-from` names a proxy that speaks https",

@@ -22,12 +22,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_on(const struct config_section_values *values, enum config_setting_place place)
-{
-    const struct config_item *item = config_store_first(values, place);
-    return item && strcmp(item->text, "on") == 0;
-}
-
 /* ---- folders and files ---- */
 
 /* The file of `spa`, of the site or of one of its paths, has to exist at the start. */
@@ -131,7 +125,7 @@ static void check_hidden(struct config_store *store, const struct config_section
 {
     static const char *const secret[] = { ".git", ".svn", ".env", ".ssh", ".htpasswd", NULL };
     const struct config_item *root = config_store_first(site, SETTING_root);
-    if (!root || !hidden || strcmp(hidden->text, "on") != 0)
+    if (!root || !config_store_is_on(hidden))
         return;
     for (const char *const *file = secret; *file; file++) {
         const char *inside = config_arena_print(&store->arena, "%s/%s", root->text, *file);
@@ -146,7 +140,7 @@ static void check_listing_is_wise(struct config_store *store,
                                   const struct config_section_values *site)
 {
     const struct config_item *listing = config_store_first(site, SETTING_listing);
-    if (!is_on(site, SETTING_listing))
+    if (!config_store_is_on(listing))
         return;
     for (const struct config_item *listen = config_store_first(&store->server, SETTING_listen);
          listen; listen = listen->next) {
@@ -364,7 +358,7 @@ static void check_page(struct config_store *store)
 {
     const struct config_item *first = config_store_first(&store->server, SETTING_stats_listen);
     const struct config_item *password = config_store_first(&store->server, SETTING_stats_password);
-    if (!is_on(&store->server, SETTING_stats))
+    if (!config_store_is_on(config_store_first(&store->server, SETTING_stats)))
         return;
     for (const struct config_item *item = first; item; item = item->next) {
         const char *name = config_store_label(store, SETTING_stats_listen, item->origin);

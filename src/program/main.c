@@ -95,13 +95,13 @@ static const char *command_for(const char *word)
 static int refuse_word(const char *word)
 {
     struct nearest nearest = nearest_to(span_text(word));
-    nearest.best = command_for(word);
     for (const struct program_command *const *at = program_commands; *at; at++)
-        if (!command_for(word))
-            nearest_offer(&nearest, (*at)->options.name);
-    if (nearest.best)
+        nearest_offer(&nearest, (*at)->options.name);
+    const char *foreign = command_for(word);
+    const char *meant = foreign ? foreign : nearest.best;
+    if (meant)
         fprintf(stderr, "weir: `%s` is neither a command nor a folder; did you mean `%s`?\n", word,
-                nearest.best);
+                meant);
     else
         fprintf(stderr, "weir: `%s` is neither a command nor a folder; see `weir help`\n", word);
     return PROGRAM_USAGE;
